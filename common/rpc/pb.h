@@ -1,0 +1,24 @@
+#pragma once
+#include <protobuf-c/protobuf-c.h>
+#include "common/base/arena.h"
+#include "common/base/error.h"
+#include "common/base/span.h"
+
+/** A ProtobufCAllocator on an arena: frees do nothing, a full arena makes unpacking fail.
+ *  `ProtobufCAllocator pb = fx_arena_pb(arena); x__unpack(&pb, len, at);` @own the arena */
+static inline void *fx_arena_pb_alloc(void *arena, size_t size) {
+    return fx_arena_alloc(arena, size);
+}
+static inline void fx_arena_pb_free(void *arena, void *pointer) {
+    (void)arena, (void)pointer;
+}
+static inline ProtobufCAllocator fx_arena_pb(fx_arena *arena) {
+    return (ProtobufCAllocator){fx_arena_pb_alloc, fx_arena_pb_free, arena};
+}
+
+/** Unpacks `bytes` into the arena; valid until its reset. `out` is a message of `type`.
+ *  @err INVALID_ARGUMENT malformed, RESOURCE_EXHAUSTED the arena is full */
+FX_MUST bool fx_pb_unpack(const ProtobufCMessageDescriptor *type, fx_span bytes, fx_arena *arena,
+                          void *out, fx_error *err);
+/** Packs into the arena. @err RESOURCE_EXHAUSTED */
+FX_MUST bool fx_pb_pack(const void *message, fx_arena *arena, fx_span *out, fx_error *err);

@@ -1,0 +1,87 @@
+#pragma once
+#include <stddef.h>
+#include "common/base/env.h"
+#include "common/rpc/server.h"
+
+/** What every gRPC service reads; embed it in the service's config. */
+struct fx_service_config {
+    const char *grpc_addr, *admin_addr, *log_level;
+    const char *tls_ca, *tls_cert, *tls_key;
+    uint32_t rpc_threads;
+    bool plaintext;
+};
+
+/** The rows of a service's table for the member `member` (a struct fx_service_config). */
+#define FX_SERVICE_ROWS(config, member, grpc_addr_, admin_addr_)                                   \
+    {"FX_GRPC_ADDR", FX_ENV_TEXT, offsetof(config, member.grpc_addr), 0, 0,                        \
+     grpc_addr_,     NULL,        "address of the gRPC server"},                                   \
+        {"FX_ADMIN_ADDR",                                                                          \
+         FX_ENV_TEXT,                                                                              \
+         offsetof(config, member.admin_addr),                                                      \
+         0,                                                                                        \
+         0,                                                                                        \
+         admin_addr_,                                                                              \
+         NULL,                                                                                     \
+         "address of /livez, /readyz and /metrics (plain HTTP)"},                                  \
+        {"FX_RPC_THREADS",                                                                         \
+         FX_ENV_U32,                                                                               \
+         offsetof(config, member.rpc_threads),                                                     \
+         2,                                                                                        \
+         FX_RPC_THREADS_MAX,                                                                       \
+         "2",                                                                                      \
+         NULL,                                                                                     \
+         "threads (completion queues) of the gRPC server"},                                        \
+        {"FX_TLS_CA",                                                                              \
+         FX_ENV_TEXT,                                                                              \
+         offsetof(config, member.tls_ca),                                                          \
+         0,                                                                                        \
+         0,                                                                                        \
+         "",                                                                                       \
+         NULL,                                                                                     \
+         "PEM file of the authority both sides trust; with it mTLS is on"},                        \
+        {"FX_TLS_CERT",                                                                            \
+         FX_ENV_TEXT,                                                                              \
+         offsetof(config, member.tls_cert),                                                        \
+         0,                                                                                        \
+         0,                                                                                        \
+         "",                                                                                       \
+         NULL,                                                                                     \
+         "PEM file of this service's certificate"},                                                \
+        {"FX_TLS_KEY", FX_ENV_TEXT, offsetof(config, member.tls_key),        0, 0,                 \
+         "",           NULL,        "PEM file of this service's private key"},                     \
+        {"FX_PLAINTEXT",                                                                           \
+         FX_ENV_BOOL,                                                                              \
+         offsetof(config, member.plaintext),                                                       \
+         0,                                                                                        \
+         0,                                                                                        \
+         "0",                                                                                      \
+         NULL,                                                                                     \
+         "1 allows other addresses than loopback without TLS"},                                    \
+    {                                                                                              \
+        "FX_LOG_LEVEL", FX_ENV_CHOICE, offsetof(config, member.log_level), 0, 0, "info",           \
+            "debug|info|warn|error", "least level that is logged"                                  \
+    }
+
+/** Fills address, threads, tls and plaintext of `out`; the rest is zeroed for the caller. */
+void fx_service_server_opts(const struct fx_service_config *config, struct fx_server_opts *out);
+/** The same paths for a client; all NULL when TLS is off. */
+struct fx_tls fx_service_tls(const struct fx_service_config *config);
+/** Sets name and level of the log. */
+void fx_service_log(const char *name, const struct fx_service_config *config);
+/** `--help` prints the table (true: main returns 0); any other argument is an error. */
+FX_MUST bool fx_service_args(int argc, char **argv, const char *program, const char *what,
+                             const struct fx_env_row *rows, size_t count, bool *helped,
+                             fx_error *err);
+
+/** Blocks SIGTERM and SIGINT and ignores SIGPIPE; first thing in main, before any thread. */
+void fx_signal_block(void);
+/** Waits for SIGTERM or SIGINT and returns it. @thread main */
+int fx_signal_wait(void);
+
+enum { FX_TOKEN_MAX = 65 };
+/** Reads the bootstrap token: a file of mode 0600 or stricter with 64 hex digits.
+ *  @err NOT_FOUND, PERMISSION_DENIED (others may read it), INVALID_ARGUMENT */
+FX_MUST bool fx_token_read(const char *path, char out[FX_TOKEN_MAX], fx_error *err);
+/** Does the call carry `authorization: Bearer <token>`? Constant time.
+ *  @err UNAUTHENTICATED (none), PERMISSION_DENIED (another) */
+FX_MUST bool fx_token_check(const fx_call *call, const char token[FX_TOKEN_MAX], fx_error *err);
