@@ -5,6 +5,9 @@ target_compile_options(fx_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wco
   $<$<BOOL:${FX_WERROR}>:-Werror>)
 target_compile_definitions(fx_flags INTERFACE _GNU_SOURCE FX_VERSION="${PROJECT_VERSION}")
 target_include_directories(fx_flags INTERFACE ${CMAKE_SOURCE_DIR})
+if(FX_FUZZ)
+  target_compile_options(fx_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 if(FX_SANITIZE)
   target_compile_options(fx_flags INTERFACE -fsanitize=${FX_SANITIZE} -fno-sanitize-recover=all
     -fno-omit-frame-pointer -g)
@@ -54,4 +57,27 @@ function(fx_add_test source)
   add_test(NAME ${test_name} COMMAND ${target} ${arg_ARGS})
   set_tests_properties(${test_name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
     ENVIRONMENT "${arg_ENV}")
+endfunction()
+
+# fx_add_fuzzer(fuzz/x_fuzz.c DEPS fx_base ...): LLVMFuzzerTestOneInput of tests/fuzz/fuzz.h over the
+# seeds in tests/fuzz/corpus/x. In the fuzz preset a libFuzzer program (tests/x_fuzz under the build
+# folder), everywhere else a test that replays the corpus.
+function(fx_add_fuzzer source)
+  cmake_parse_arguments(arg "" "" "DEPS" ${ARGN})
+  get_filename_component(target ${source} NAME_WE)
+  string(REGEX REPLACE "_fuzz$" "" seed ${target})
+  set(corpus ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${seed})
+  add_executable(${target} ${source})
+  target_link_libraries(${target} PRIVATE fx_flags ${arg_DEPS})
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  if(FX_FUZZ)
+    target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+    add_test(NAME fuzz/${target} COMMAND ${target} -runs=20000 -max_total_time=30
+      ${CMAKE_BINARY_DIR}/corpus-${seed} ${corpus})
+    file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/corpus-${seed})
+  else()
+    target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz/replay.c)
+    add_test(NAME fuzz/${target} COMMAND ${target} ${corpus})
+  endif()
+  set_tests_properties(fuzz/${target} PROPERTIES LABELS fuzz TIMEOUT 120)
 endfunction()

@@ -3,6 +3,13 @@
 #include <stdio.h>
 
 #if defined(__SANITIZE_ADDRESS__)
+#define FX_ASAN 1
+#elif defined(__has_feature) /* clang's way to say it */
+#if __has_feature(address_sanitizer)
+#define FX_ASAN 1
+#endif
+#endif
+#ifdef FX_ASAN
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_POISON_MEMORY_REGION(at, len) ((void)(at), (void)(len))
@@ -49,7 +56,7 @@ void *fx_arena_array(fx_arena *arena, size_t count, size_t size) {
 }
 
 char *fx_arena_copy(fx_arena *arena, fx_span bytes) {
-    char *copy = fx_arena_alloc(arena, bytes.len + 1);
+    char *copy = fx_arena_alloc(arena, bytes.len < SIZE_MAX ? bytes.len + 1 : SIZE_MAX);
     if (copy && bytes.len) memcpy(copy, bytes.at, bytes.len);
     return copy;
 }

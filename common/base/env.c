@@ -30,8 +30,7 @@ static FX_MUST bool parse_number(const struct fx_env_row *row, const char *text,
     unsigned long long value = strtoull(text, &end, 10);
     if (*text < '0' || *text > '9' || *end || errno || value < row->min || value > row->max)
         return fx_fail(err, FX_INVALID_ARGUMENT, "%s='%s': want a number from %llu to %llu",
-                       row->name, text, (unsigned long long)row->min,
-                       (unsigned long long)row->max);
+                       row->name, text, (unsigned long long)row->min, (unsigned long long)row->max);
     *out = value;
     return true;
 }
@@ -61,8 +60,7 @@ static FX_MUST bool load_row(const struct fx_env_row *row, void *config, fx_erro
     const char *text = getenv(row->name);
     uint64_t number = 0;
     if (!text || !*text) text = row->fallback;
-    if (!text)
-        return fx_fail(err, FX_INVALID_ARGUMENT, "%s is not set: %s", row->name, row->help);
+    if (!text) return fx_fail(err, FX_INVALID_ARGUMENT, "%s is not set: %s", row->name, row->help);
     switch (row->type) {
     case FX_ENV_CHOICE:
         if (!is_choice(row->choices, text))

@@ -71,11 +71,10 @@ static int digit_of(uint8_t c) {
 }
 
 bool fx_unhex(fx_span text, uint8_t *out, size_t len) {
-    if (text.len != 2 * len) return false;
-    for (size_t i = 0; i < len; i++) {
-        int high = digit_of(text.at[2 * i]), low = digit_of(text.at[2 * i + 1]);
-        if (high < 0 || low < 0) return false;
-        out[i] = (uint8_t)(high << 4 | low);
-    }
+    if (len > SIZE_MAX / 2 || text.len != 2 * len) return false;
+    for (size_t i = 0; i < text.len; i++)
+        if (digit_of(text.at[i]) < 0) return false;
+    for (size_t i = 0; i < len; i++)
+        out[i] = (uint8_t)(digit_of(text.at[2 * i]) << 4 | digit_of(text.at[2 * i + 1]));
     return true;
 }

@@ -23,5 +23,5 @@ void fx_random(void *out, size_t len);
 bool fx_equal_ct(const void *a, const void *b, size_t len);
 /** Lower-case hex and its NUL; `out` holds 2*len+1. */
 void fx_hex(fx_span bytes, char *out);
-/** Reads exactly 2*len hex digits. */
+/** Reads exactly 2*len hex digits; `out` is untouched when it can't. */
 bool fx_unhex(fx_span text, uint8_t *out, size_t len);

@@ -12,7 +12,9 @@ static void *counted(void *p) {
 }
 
 void *fx_alloc(size_t count, size_t size) {
-    return counted(calloc(count ? count : 1, size ? size : 1));
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
+    return counted(calloc(1, bytes ? bytes : 1));
 }
 
 void *fx_realloc(void *old, size_t count, size_t size) {

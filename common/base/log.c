@@ -75,7 +75,11 @@ void fx_log_line(enum fx_log_level level, const struct fx_kv *pairs) {
     put_pair(&out, &FX_KS("service", service_));
     for (; pairs->key; pairs++)
         put_pair(&out, pairs);
-    size_t len = fx_buf_fits(&out) ? out.len : out.cap;
+    size_t len = out.len;
+    if (!fx_buf_fits(&out)) {
+        len = out.cap;
+        memcpy(line + len - 3, "...", 3);
+    }
     line[len++] = '\n';
     (void)!write(STDERR_FILENO, line, len);
 }

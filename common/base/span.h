@@ -11,7 +11,7 @@ typedef struct fx_span {
 } fx_span;
 
 /** Growing text or bytes in a buffer the caller sized: `len` counts what was asked for, so
- *  len > cap means it did not fit (nothing past cap is written). */
+ *  len > cap means it did not fit (what fits is written, nothing past cap). */
 typedef struct fx_buf {
     uint8_t *at;
     size_t len, cap;
@@ -27,8 +27,9 @@ static inline bool fx_span_eq_str(fx_span a, const char *text) {
     return fx_span_eq(a, fx_span_str(text));
 }
 static inline void fx_buf_put(fx_buf *buf, fx_span bytes) {
-    if (bytes.len && buf->len <= buf->cap && bytes.len <= buf->cap - buf->len)
-        memcpy(buf->at + buf->len, bytes.at, bytes.len);
+    size_t room = buf->len < buf->cap ? buf->cap - buf->len : 0;
+    size_t fits = bytes.len < room ? bytes.len : room;
+    if (fits) memcpy(buf->at + buf->len, bytes.at, fits);
     buf->len += bytes.len;
 }
 static inline bool fx_buf_fits(const fx_buf *buf) {

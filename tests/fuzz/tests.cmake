@@ -1,0 +1,1 @@
+fx_add_fuzzer(fuzz/env_fuzz.c DEPS fx_base)
