@@ -1,4 +1,5 @@
 #include "common/base/arena.h"
+#include "common/base/error.h"
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -29,6 +30,13 @@ void fx_arena_reset(fx_arena *arena) {
     arena->used = 0;
     arena->full = false;
     ASAN_POISON_MEMORY_REGION(arena->base, arena->cap);
+}
+
+void fx_arena_rewind(fx_arena *arena, size_t used) {
+    FX_ASSERT(used <= arena->used);
+    arena->used = used;
+    arena->full = false;
+    ASAN_POISON_MEMORY_REGION(arena->base + used, arena->cap - used);
 }
 
 void fx_arena_done(fx_arena *arena) {

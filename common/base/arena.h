@@ -13,6 +13,8 @@ typedef struct fx_arena {
 /** `buffer` is borrowed and must outlive the arena. */
 void fx_arena_init(fx_arena *arena, void *buffer, size_t cap);
 void fx_arena_reset(fx_arena *arena);
+/** Gives back everything allocated since `arena->used` was `used`. */
+void fx_arena_rewind(fx_arena *arena, size_t used);
 /** Unpoisons the buffer, so that its owner can free it. */
 void fx_arena_done(fx_arena *arena);
 /** 16-byte aligned, zeroed; NULL when full. Valid until reset. */
