@@ -9,7 +9,7 @@ typedef struct fx_tokenizer fx_tokenizer;
 enum {
     FX_TOKENIZER_FILE_BYTES_MAX = 64 * 1024 * 1024,
     FX_TOKENIZER_VOCABULARY_MAX = 1 << 20,
-    FX_TOKENIZER_TEXT_BYTES_MAX = 16 * 1024 * 1024, /* of one fx_tokenizer_encode */
+    FX_TOKENIZER_TEXT_BYTES_MAX = 4 * 1024 * 1024, /* of one fx_tokenizer_encode */
 };
 
 /** The two files' bytes, borrowed for the call; an empty config is fine. */
