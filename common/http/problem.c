@@ -1,0 +1,57 @@
+#include <stdio.h>
+#include "common/http/json.h"
+#include "common/http/server.h"
+
+enum { NUMBER_MAX = 24 };
+
+static void write_json(const struct fx_http_problem *problem, fx_span message, fx_buf *out) {
+    fx_json_put(out, "{\"error\":{\"message\":");
+    fx_json_put_string(out, message);
+    fx_json_put(out, ",\"type\":");
+    fx_json_put_text(out, problem->type);
+    fx_json_put(out, ",\"param\":");
+    fx_json_put_text(out, problem->param);
+    fx_json_put(out, ",\"code\":");
+    fx_json_put_text(out, problem->code);
+    fx_json_put(out, "}}");
+}
+
+/* Shortens the message until the whole fits: escapes may make six bytes of one. */
+void fx_http_problem_json(const struct fx_http_problem *problem, fx_buf *out) {
+    fx_span message = fx_span_str(problem->message);
+    for (;;) {
+        fx_buf measure = {0};
+        write_json(problem, message, &measure);
+        if (measure.len <= FX_HTTP_ERROR_BODY_MAX || !message.len) break;
+        message.len /= 2;
+        while (message.len && (message.at[message.len] & 0xC0) == 0x80) message.len--;
+    }
+    write_json(problem, message, out);
+}
+
+static uint32_t retry_clamp(uint32_t ms) {
+    if (ms < FX_HTTP_RETRY_MS_MIN) return FX_HTTP_RETRY_MS_MIN;
+    return ms > FX_HTTP_RETRY_MS_MAX ? FX_HTTP_RETRY_MS_MAX : ms;
+}
+
+void fx_http_reply_problem(fx_http_call *call, const struct fx_http_problem *problem) {
+    uint8_t body[FX_HTTP_ERROR_BODY_MAX];
+    fx_buf out = {body, 0, sizeof body};
+    char seconds[NUMBER_MAX], millis[NUMBER_MAX];
+    uint32_t ms = retry_clamp(problem->retry_ms);
+    fx_http_problem_json(problem, &out);
+    FX_ASSERT(fx_buf_fits(&out));
+    (void)snprintf(seconds, sizeof seconds, "%u", (ms + 999) / 1000);
+    (void)snprintf(millis, sizeof millis, "%u", ms);
+    const struct fx_http_header retry[] = {
+        {fx_span_str("retry-after"),    fx_span_str(seconds)},
+        {fx_span_str("retry-after-ms"), fx_span_str(millis) },
+    };
+    struct fx_http_reply reply = {
+        .status = problem->status,
+        .body = {body, out.len},
+        .headers = retry,
+        .header_count = problem->retry_ms ? FX_COUNT(retry) : 0,
+    };
+    fx_http_reply(call, &reply);
+}

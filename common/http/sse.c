@@ -1,0 +1,17 @@
+#include "common/http/sse.h"
+
+void fx_sse_data(fx_buf *out, fx_span line) {
+    fx_buf_put(out, fx_span_str("data: "));
+    fx_buf_put(out, line);
+    fx_buf_put(out, fx_span_str("\n\n"));
+}
+
+void fx_sse_comment(fx_buf *out, const char *text) {
+    fx_buf_put(out, fx_span_str(": "));
+    fx_buf_put(out, fx_span_str(text));
+    fx_buf_put(out, fx_span_str("\n\n"));
+}
+
+void fx_sse_done(fx_buf *out) {
+    fx_buf_put(out, fx_span_str("data: [DONE]\n\n"));
+}
