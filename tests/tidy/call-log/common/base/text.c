@@ -1,0 +1,3 @@
+void f(void) {
+    fx_log(FX_LOG_INFO, x);
+}

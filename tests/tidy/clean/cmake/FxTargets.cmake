@@ -1,0 +1,1 @@
+target_compile_options(fx_flags INTERFACE -ffp-contract=off)

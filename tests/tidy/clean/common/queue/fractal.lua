@@ -1,0 +1,1 @@
+redis.call('XADD', KEYS[1], ARGV[1])

@@ -1,0 +1,5 @@
+#include "services/a/a.h"
+#include "common/base/text.h"
+int main(void) {
+    exit(0);
+}

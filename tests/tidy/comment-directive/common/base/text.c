@@ -1,0 +1,2 @@
+#define URL "http://example.org"
+#endif // why

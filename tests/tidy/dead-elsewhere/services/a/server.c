@@ -1,0 +1,1 @@
+int listed_by_another_folder;

@@ -1,0 +1,3 @@
+#ifndef TEXT_H
+#define TEXT_H
+#endif

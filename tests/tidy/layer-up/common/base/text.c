@@ -1,0 +1,1 @@
+#include "common/rpc/server.h"

@@ -1,0 +1,3 @@
+double sample(double a) {
+    return log (a);
+}

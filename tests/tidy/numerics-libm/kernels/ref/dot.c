@@ -1,0 +1,3 @@
+float dot(float a) {
+    return expf(a) + fx_expf(a);
+}

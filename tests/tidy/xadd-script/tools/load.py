@@ -1,0 +1,1 @@
+redis.execute("XADD", log, "9-0")
