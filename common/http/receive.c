@@ -31,7 +31,6 @@ static int body_overflow(struct fx_http_conn *conn, unsigned status) {
 
 static int body_grow(struct fx_http_conn *conn, size_t need) {
     const struct fx_http_server_opts *opts = &conn->server->opts;
-    if (need > opts->body_bytes_max) return body_overflow(conn, 413);
     size_t cap = conn->body_cap ? conn->body_cap : BODY_FIRST_BYTES;
     while (cap < need) cap *= 2;
     if (conn->server->bodies_bytes + (cap - conn->body_cap) > opts->bodies_bytes_max)
@@ -47,6 +46,7 @@ static int body_grow(struct fx_http_conn *conn, size_t need) {
 static int on_body(llhttp_t *parser, const char *at, size_t len) {
     struct fx_http_conn *conn = parser->data;
     size_t need = conn->body_len + len;
+    if (need > conn->server->opts.body_bytes_max) return body_overflow(conn, 413);
     int rc = need > conn->body_cap ? body_grow(conn, need) : HPE_OK;
     if (rc != HPE_OK) return rc;
     memcpy(conn->body + conn->body_len, at, len);

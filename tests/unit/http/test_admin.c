@@ -1,0 +1,96 @@
+/* The admin endpoints, their reasons, and a port that is taken. */
+#include "common/http/admin.h"
+#include "tests/unit/http/wire.h"
+
+static atomic_bool ready_;
+
+static bool ready(void *ctx, char *reason) {
+    (void)ctx;
+    if (!ready_) (void)snprintf(reason, FX_ADMIN_REASON_MAX, "redis is away");
+    return ready_;
+}
+
+static void metrics(void *ctx, fx_buf *out) {
+    (void)ctx;
+    fx_metric_counter(out, "fx_a_total", "Counts \\ a\nb.", 7);
+    fx_metric_family(out, FX_METRIC_GAUGE, "fx_b", "B.");
+    fx_metric_sample(out, "fx_b", "model", "x\"y\\", UINT64_MAX);
+    fx_metric_sample_f64(out, "fx_b", "model", "half", 0.5);
+}
+
+static char *ask(const fx_admin *admin, const char *request) {
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(fx_admin_port(admin)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    bool closed;
+    assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof in), 0);
+    wire_say(fd, request);
+    wire_say(fd, " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    char *text = wire_read(fd, NULL, &closed);
+    close(fd);
+    return text;
+}
+
+static void expect(const fx_admin *admin, const char *request, unsigned status, const char *body) {
+    char *text = ask(admin, request);
+    char *at = strstr(text, "\r\n\r\n");
+    assert_int_equal(wire_status(text), status);
+    assert_non_null(at);
+    assert_string_equal(at + 4, body);
+    free(text);
+}
+
+static void test_admin(void **state) {
+    struct fx_admin_opts opts = {.addr = "127.0.0.1:0", .ready = ready, .metrics = metrics};
+    fx_auto(fx_admin) admin = NULL;
+    fx_error err = {0};
+    (void)state;
+    assert_true(fx_admin_open(&opts, &admin, &err));
+    expect(admin, "GET /livez", 200, "ok\n");
+    expect(admin, "GET /readyz", 503, "redis is away");
+    ready_ = true;
+    expect(admin, "GET /readyz", 200, "ok\n");
+    expect(admin, "HEAD /readyz", 200, "");
+    expect(admin, "POST /readyz", 405, "only GET\n");
+    expect(admin, "GET /", 404, "/livez, /readyz or /metrics\n");
+    expect(admin, "GET /metrics", 200,
+           "# HELP fx_a_total Counts \\\\ a\\nb.\n# TYPE fx_a_total counter\nfx_a_total 7\n"
+           "# HELP fx_b B.\n# TYPE fx_b gauge\n"
+           "fx_b{model=\"x\\\"y\\\\\"} 18446744073709551615\nfx_b{model=\"half\"} 0.5\n");
+}
+
+static void test_port_in_use(void **state) {
+    struct fx_admin_opts opts = {.addr = "127.0.0.1:0", .ready = ready};
+    fx_auto(fx_admin) first = NULL;
+    fx_auto(fx_admin) second = NULL;
+    fx_error err = {0};
+    char addr[32];
+    (void)state;
+    assert_true(fx_admin_open(&opts, &first, &err));
+    (void)snprintf(addr, sizeof addr, "127.0.0.1:%u", fx_admin_port(first));
+    opts.addr = addr;
+    assert_false(fx_admin_open(&opts, &second, &err));
+    assert_int_equal(err.code, FX_UNAVAILABLE);
+    assert_non_null(strstr(err.text, addr));
+    assert_non_null(strstr(err.text, "in use"));
+}
+
+/* Opened and freed at once: the thread may not have begun. */
+static void test_open_free(void **state) {
+    struct fx_admin_opts opts = {.addr = "127.0.0.1:0", .ready = ready};
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        fx_admin *admin = NULL;
+        assert_true(fx_admin_open(&opts, &admin, &(fx_error){0}));
+        fx_admin_free(admin);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_admin),
+        cmocka_unit_test(test_port_in_use),
+        cmocka_unit_test(test_open_free),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
