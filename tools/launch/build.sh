@@ -1,0 +1,31 @@
+# shellcheck shell=bash
+# Configure and build by CMake presets.
+
+PROGRAMS=(tenant slicer scheduler worker gateway cli)
+
+# configure PRESET [CMAKE_OPTION...]: quiet unless it fails.
+configure() {
+    local preset=$1 log=$ROOT/build/configure-$1.log
+    shift
+    mkdir -p "$ROOT/build"
+    command -v ccache >/dev/null && set -- "$@" -DCMAKE_C_COMPILER_LAUNCHER=ccache
+    (cd "$ROOT" && cmake --preset "$preset" "$@") >"$log" 2>&1 && return
+    tail -n 30 "$log" >&2
+    die "cmake could not configure the preset '$preset'" "the whole log is $log"
+}
+
+build() {
+    local preset=$1
+    shift
+    (cd "$ROOT" && cmake --build --preset "$preset" "$@") >&2 ||
+        die "the preset '$preset' does not build" "the compiler's message is above"
+}
+
+# The programs alone: no test is built, so no test package is needed.
+build_programs() {
+    say "building (preset release)"
+    if [ ! -f "$BUILD/build.ninja" ]; then
+        configure release -DFX_TESTS=OFF
+    fi
+    build release --target "${PROGRAMS[@]/#/fractal-}"
+}
