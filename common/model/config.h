@@ -26,7 +26,7 @@ enum {
     FX_HIDDEN_MAX = 1 << 16, /* also of intermediate, heads * head_dim */
     FX_LAYERS_MAX = 1024,
     FX_HEADS_MAX = 1024,
-    FX_EXPERTS_MAX = 1024,
+    FX_MODEL_EXPERTS_MAX = 1024,
     FX_VOCABULARY_MAX = 1 << 20,
     FX_CONTEXT_MAX = 1 << 24,
 };
