@@ -1,0 +1,225 @@
+#include <stdio.h>
+#include "common/base/clock.h"
+#include "common/rpc/server_internal.h"
+
+static void changed(fx_server *server) {
+    if (!server->draining) return;
+    pthread_mutex_lock(&server->stop_lock);
+    pthread_cond_broadcast(&server->stop_change);
+    pthread_mutex_unlock(&server->stop_lock);
+}
+
+static void buffer_drop(grpc_byte_buffer **buffer) {
+    if (*buffer) grpc_byte_buffer_destroy(*buffer);
+    *buffer = NULL;
+}
+
+static void metadata_drop(grpc_metadata *entry) {
+    grpc_slice_unref(entry->key);
+    grpc_slice_unref(entry->value);
+}
+
+/* The last tag is back and the owner is through: the slot is free again. */
+static void release(fx_call *call) {
+    fx_server *server = call->server;
+    fx_queue__remove(call);
+    grpc_call_unref(call->rpc);
+    grpc_metadata_array_destroy(&call->metadata);
+    if (call->header_sent) metadata_drop(&call->header);
+    for (size_t i = 0; i < call->trailer_count; i++)
+        metadata_drop(&call->trailers[i]);
+    buffer_drop(&call->received);
+    buffer_drop(&call->sending);
+    buffer_drop(&call->reply);
+    if (call->watching) server->watchers--;
+    pthread_mutex_lock(&call->lock);
+    call->method = NULL;
+    call->watching = false;
+    fx_arena_reset(&call->arena);
+    pthread_mutex_unlock(&call->lock);
+    fx_pool__give(call);
+    changed(server);
+}
+
+static void unref(fx_call *call) {
+    pthread_mutex_lock(&call->lock);
+    bool last = --call->refs == 0;
+    pthread_mutex_unlock(&call->lock);
+    if (last) release(call);
+}
+
+void fx_call__batch(fx_call *call, const grpc_op *ops, size_t count, struct fx_tag *tag) {
+    call->refs++;
+    grpc_call_error rc = grpc_call_start_batch(call->rpc, ops, count, tag, NULL);
+    FX_ASSERT(rc == GRPC_CALL_OK);
+}
+
+size_t fx_call__header_op(fx_call *call, grpc_op *ops, size_t count) {
+    if (call->header_sent) return count;
+    call->header_sent = true;
+    call->header = (grpc_metadata){.key = grpc_slice_from_static_string("x-request-id"),
+                                   .value = grpc_slice_from_copied_string(call->trace.request_id)};
+    ops[count] = (grpc_op){.op = GRPC_OP_SEND_INITIAL_METADATA};
+    ops[count].data.send_initial_metadata.count = 1;
+    ops[count].data.send_initial_metadata.metadata = &call->header;
+    return count + 1;
+}
+
+static void send_status(fx_call *call) {
+    grpc_op ops[3] = {0};
+    size_t count = fx_call__header_op(call, ops, 0);
+    if (call->reply) {
+        ops[count] = (grpc_op){.op = GRPC_OP_SEND_MESSAGE};
+        ops[count++].data.send_message.send_message = call->reply;
+    }
+    grpc_slice details = grpc_slice_from_copied_string(call->text);
+    ops[count] = (grpc_op){.op = GRPC_OP_SEND_STATUS_FROM_SERVER};
+    ops[count].data.send_status_from_server.status = (grpc_status_code)call->code;
+    ops[count].data.send_status_from_server.status_details = &details;
+    ops[count].data.send_status_from_server.trailing_metadata = call->trailers;
+    ops[count++].data.send_status_from_server.trailing_metadata_count = call->trailer_count;
+    fx_call__batch(call, ops, count, &call->status);
+    grpc_slice_unref(details);
+}
+
+void fx_call__close(fx_call *call, enum fx_code code, const char *text) {
+    if (call->closed) return;
+    call->closed = true;
+    call->code = code;
+    (void)snprintf(call->text, sizeof call->text, "%s", text);
+    if (code != FX_OK) call->server->calls_failed++;
+    if (!call->writing) send_status(call);
+}
+
+void fx_call__cancelled(fx_call *call) {
+    call->cancelled = true;
+    pthread_cond_broadcast(&call->idle_write);
+    void (*fn)(fx_call *, void *) = call->on_cancel;
+    call->on_cancel = NULL;
+    if (fn && !call->ended) fn(call, call->cancel_user);
+}
+
+void fx_call__deadline(fx_call *call) {
+    pthread_mutex_lock(&call->lock);
+    if (!call->closed && !call->cancelled) {
+        fx_call__close(call, FX_DEADLINE_EXCEEDED, "the deadline passed");
+        fx_call__cancelled(call);
+    }
+    pthread_mutex_unlock(&call->lock);
+}
+
+static void on_status(void *owner, bool ok) {
+    (void)ok;
+    unref(owner);
+}
+
+static void on_closed(void *owner, bool ok) {
+    (void)ok;
+    fx_call *call = owner;
+    pthread_mutex_lock(&call->lock);
+    if (call->close_cancelled && !call->cancelled) fx_call__cancelled(call);
+    pthread_mutex_unlock(&call->lock);
+    unref(call);
+}
+
+static void on_sent(void *owner, bool ok) {
+    fx_call *call = owner;
+    pthread_mutex_lock(&call->lock);
+    call->writing = false;
+    buffer_drop(&call->sending);
+    pthread_cond_broadcast(&call->idle_write);
+    if (call->closed)
+        send_status(call);
+    else if (ok && !call->ended && !call->cancelled && call->on_writable)
+        call->on_writable(call, call->writable_user);
+    pthread_mutex_unlock(&call->lock);
+    unref(call);
+}
+
+static bool streams_in(const fx_call *call) {
+    return call->method->kind == FX_RPC_CLIENT_STREAM || call->method->kind == FX_RPC_BIDI;
+}
+
+static FX_MUST bool unpack(fx_call *call, void *out, fx_error *err) {
+    size_t bytes = grpc_byte_buffer_length(call->received);
+    if (bytes > call->method->request_bytes_max)
+        return fx_fail(err, FX_RESOURCE_EXHAUSTED, "the request has %zu bytes, at most %u fit",
+                       bytes, call->method->request_bytes_max);
+    return fx_rpc__unpack(call->method->request, call->received, &call->arena, out, err);
+}
+
+/* A message, or its absence, for the handler: it owns the call from here. */
+static void deliver(fx_call *call) {
+    const ProtobufCMessage *message = NULL;
+    fx_error err = {0};
+    bool over = call->received == NULL;
+    if (!over && !unpack(call, &message, &err)) {
+        fx_call_fail_error(call, &err);
+        return;
+    }
+    buffer_drop(&call->received);
+    if (over && !streams_in(call)) {
+        fx_call_fail(call, FX_INVALID_ARGUMENT, "the request has no message");
+        return;
+    }
+    call->method->handler(call, message, call->context);
+}
+
+static void on_received(void *owner, bool ok) {
+    fx_call *call = owner;
+    pthread_mutex_lock(&call->lock);
+    bool ended = call->ended;
+    bool lost = !ok || call->cancelled || call->closed;
+    if (lost) buffer_drop(&call->received);
+    if (!call->received) call->half_closed = true;
+    pthread_mutex_unlock(&call->lock);
+    if (!ended && lost && !streams_in(call))
+        fx_call_fail(call, FX_CANCELLED, "cancelled before the request arrived");
+    else if (!ended)
+        deliver(call);
+    unref(call);
+}
+
+static void on_handed_back(void *owner, bool ok) {
+    (void)ok;
+    unref(owner);
+}
+
+void fx_call__read(fx_call *call) {
+    grpc_op op = {.op = GRPC_OP_RECV_MESSAGE};
+    op.data.recv_message.recv_message = &call->received;
+    fx_call__batch(call, &op, 1, &call->recv);
+}
+
+/* A taken slot has the values of the call before; all of them begin anew here. */
+static void begin(fx_call *call) {
+    call->context = call->pool == &call->server->builtin ? call->server : call->server->opts.context;
+    call->peer_name = call->peer_address = NULL;
+    call->message_mark = 0;
+    call->refs = 1;
+    call->ended = call->closed = call->cancelled = false;
+    call->header_sent = call->writing = call->half_closed = call->watching = false;
+    call->close_cancelled = 0;
+    call->health_sent = -1;
+    call->trailer_count = 0;
+    call->user = call->cancel_user = call->writable_user = NULL;
+    call->on_cancel = call->on_writable = NULL;
+    call->recv = (struct fx_tag){on_received, call};
+    call->send = (struct fx_tag){on_sent, call};
+    call->close = (struct fx_tag){on_closed, call};
+    call->status = (struct fx_tag){on_status, call};
+    call->hand_back = (struct fx_tag){on_handed_back, call};
+    fx_trace_accept(fx_call_metadata(call, "x-request-id"), fx_call_metadata(call, "traceparent"),
+                    &call->trace);
+}
+
+void fx_call__start(fx_call *call) {
+    pthread_mutex_lock(&call->lock);
+    begin(call);
+    fx_queue__add(call);
+    grpc_op op = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER};
+    op.data.recv_close_on_server.cancelled = &call->close_cancelled;
+    fx_call__batch(call, &op, 1, &call->close);
+    fx_call__read(call);
+    pthread_mutex_unlock(&call->lock);
+}

@@ -1,0 +1,71 @@
+#include <stdio.h>
+#include "common/rpc/client_internal.h"
+
+enum {
+    TARGET_MAX = 1024,
+    CONFIG_MAX = 1024,
+    BACKOFF_FIRST_MS = 100,
+    BACKOFF_MIN_MS = 1000,
+    BACKOFF_MAX_MS = 2000,
+    KEEPALIVE_TIMEOUT_MS = 5000,
+    RESOLVE_INTERVAL_MS = 1000,
+};
+
+/* "a:1,b:2" without a scheme is a list of addresses. */
+static FX_MUST bool target_of(const char *target, char out[TARGET_MAX], fx_error *err) {
+    bool is_list = strchr(target, ',') && !strchr(target, '/') &&
+                   strncmp(target, "ipv4:", 5) != 0 && strncmp(target, "ipv6:", 5) != 0;
+    int len = snprintf(out, TARGET_MAX, "%s%s", is_list ? "ipv4:" : "", target);
+    if (len <= 0 || len >= TARGET_MAX)
+        return fx_fail(err, FX_INVALID_ARGUMENT, "a target of %d bytes", len);
+    return true;
+}
+
+/* One attempt needs no policy (and core demands two at least in one). */
+static void service_config(const struct fx_client_opts *opts, char out[CONFIG_MAX]) {
+    char retry[CONFIG_MAX / 2] = "";
+    if (opts->attempts_max > 1)
+        (void)snprintf(retry, sizeof retry,
+                       ",\"retryPolicy\":{\"maxAttempts\":%u,\"initialBackoff\":\"0.05s\","
+                       "\"maxBackoff\":\"1s\",\"backoffMultiplier\":2,"
+                       "\"retryableStatusCodes\":[\"UNAVAILABLE\"]}",
+                       opts->attempts_max);
+    (void)snprintf(out, CONFIG_MAX,
+                   "{\"loadBalancingConfig\":[{\"round_robin\":{}}],%s"
+                   "\"methodConfig\":[{\"name\":[{}]%s}]}",
+                   opts->health_check_off ? "" : "\"healthCheckConfig\":{\"serviceName\":\"\"},",
+                   retry);
+}
+
+bool fx_client__channel(const struct fx_client_opts *opts, grpc_channel **out, fx_error *err) {
+    char target[TARGET_MAX], config[CONFIG_MAX];
+    grpc_channel_credentials *credentials;
+    if (!target_of(opts->target, target, err)) return false;
+    service_config(opts, config);
+    if (!fx_tls__client(&opts->tls, &credentials, err)) return false;
+    int bytes_max = (int)opts->message_bytes_max;
+    grpc_arg args[] = {
+        fx_rpc__arg_text(GRPC_ARG_SERVICE_CONFIG, config),
+        fx_rpc__arg_int(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1),
+        fx_rpc__arg_int(GRPC_ARG_ENABLE_RETRIES, opts->attempts_max > 1),
+        fx_rpc__arg_int(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
+        fx_rpc__arg_int(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1),
+        fx_rpc__arg_int(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, bytes_max),
+        fx_rpc__arg_int(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, bytes_max),
+        fx_rpc__arg_int(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, BACKOFF_FIRST_MS),
+        fx_rpc__arg_int(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, BACKOFF_MIN_MS),
+        fx_rpc__arg_int(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, BACKOFF_MAX_MS),
+        fx_rpc__arg_int(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, RESOLVE_INTERVAL_MS),
+        fx_rpc__arg_int(GRPC_ARG_KEEPALIVE_TIME_MS, (int)opts->keepalive_ms),
+        fx_rpc__arg_int(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, KEEPALIVE_TIMEOUT_MS),
+        fx_rpc__arg_int(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1),
+        fx_rpc__arg_int(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0),
+        /* only with a name of its own, so last */
+        fx_rpc__arg_text(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, opts->tls_name),
+    };
+    grpc_channel_args all = {FX_COUNT(args) - (opts->tls_name ? 0 : 1), args};
+    *out = grpc_channel_create(target, credentials, &all);
+    grpc_channel_credentials_release(credentials);
+    if (!*out) return fx_fail(err, FX_INVALID_ARGUMENT, "no channel to '%s'", target);
+    return true;
+}

@@ -1,0 +1,66 @@
+#pragma once
+#include <pthread.h>
+#include "common/rpc/client.h"
+#include "common/rpc/core_internal.h"
+#include "common/rpc/sink_internal.h"
+
+enum {
+    FX_CLIENT_HEADERS_MAX = FX_CLIENT_METADATA_MAX + 2, /* x-request-id, traceparent */
+    FX_CLIENT_TURN_MAX = 256,                           /* completions per turn of the loop */
+};
+
+struct event;
+
+/** A slot. Only the thread behind `sink` touches a call in flight. */
+struct fx_client_call {
+    fx_client *client;
+    struct fx_client_call *next_free;
+    struct fx_sink own, *sink;
+    bool in_use, waited, waited_done;
+    fx_arena slot_arena, *arena;
+    size_t arena_mark;
+
+    grpc_call *rpc;
+    struct fx_client_request request; /* its callbacks and reply type; `message` is gone */
+    grpc_metadata headers[FX_CLIENT_HEADERS_MAX];
+    size_t header_count;
+    grpc_metadata_array initial, trailing;
+    grpc_byte_buffer *received, *sending;
+    grpc_status_code status;
+    grpc_slice details;
+    bool streams_in, streams_out; /* from the server; to the server */
+    bool writing, close_pending, half_closed, failed, refused;
+    uint32_t out; /* tags that are out */
+    struct fx_done_tag send, recv, end;
+
+    fx_error refusal; /* why the client itself ended it */
+    const void *reply;
+    char text[FX_CLIENT_TEXT_MAX];
+};
+
+struct fx_client {
+    struct fx_client_opts opts;
+    grpc_channel *channel;
+    grpc_completion_queue *cq;
+    pthread_t thread;
+    bool started, closing;
+    pthread_mutex_t lock; /* the free list */
+    struct fx_client_call *calls, *free;
+    uint32_t active;
+    uint8_t *memory;
+    struct fx_sink inbox;
+    struct event *wake;
+    int fd;
+};
+
+/* client_channel.c @err NOT_FOUND, INVALID_ARGUMENT */
+FX_MUST bool fx_client__channel(const struct fx_client_opts *opts, grpc_channel **out,
+                                fx_error *err);
+/* client_call.c */
+FX_MUST bool fx_client__start(fx_client *client, const struct fx_client_request *request,
+                              bool waited, fx_client_call **out, fx_error *err);
+void fx_client__release(fx_client_call *call);
+/* Takes what is in the inbox, at most FX_CLIENT_TURN_MAX; true when more is left. */
+bool fx_client__turn(fx_client *client);
+/* The result of an ended call; `reply` unpacked. */
+void fx_client__result(fx_client_call *call, struct fx_client_result *out);

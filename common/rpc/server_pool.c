@@ -1,0 +1,75 @@
+#include "common/base/heap.h"
+#include "common/rpc/server_internal.h"
+
+static void slot_init(fx_call *call, fx_server *server, struct fx_pool *pool) {
+    pthread_mutexattr_t recursive;
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&call->lock, &recursive);
+    pthread_mutexattr_destroy(&recursive);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&call->idle_write, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    call->server = server;
+    call->pool = pool;
+}
+
+bool fx_pool__init(struct fx_pool *pool, fx_server *server, uint32_t count, size_t arena_bytes,
+                   fx_error *err) {
+    pthread_mutex_init(&pool->lock, NULL);
+    arena_bytes = (arena_bytes + 15) & ~(size_t)15;
+    pool->slots = fx_alloc(count, sizeof *pool->slots);
+    pool->memory = fx_alloc(count, arena_bytes);
+    if (!pool->slots || !pool->memory)
+        return fx_fail(err, FX_RESOURCE_EXHAUSTED, "%u call slots of %zu bytes", count,
+                       arena_bytes);
+    pool->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        fx_call *call = &pool->slots[i];
+        slot_init(call, server, pool);
+        fx_arena_init(&call->arena, pool->memory + i * arena_bytes, arena_bytes);
+        call->next = pool->free;
+        pool->free = call;
+    }
+    return true;
+}
+
+void fx_pool__done(struct fx_pool *pool) {
+    for (uint32_t i = 0; i < pool->count; i++) {
+        fx_arena_done(&pool->slots[i].arena);
+        pthread_mutex_destroy(&pool->slots[i].lock);
+        pthread_cond_destroy(&pool->slots[i].idle_write);
+    }
+    free(pool->slots);
+    free(pool->memory);
+    pthread_mutex_destroy(&pool->lock);
+}
+
+fx_call *fx_pool__take(struct fx_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    fx_call *call = pool->free;
+    if (call) {
+        pool->free = call->next;
+        pool->active++;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return call;
+}
+
+void fx_pool__give(fx_call *call) {
+    struct fx_pool *pool = call->pool;
+    pthread_mutex_lock(&pool->lock);
+    call->next = pool->free;
+    pool->free = call;
+    pool->active--;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+uint32_t fx_pool__active(struct fx_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    uint32_t active = pool->active;
+    pthread_mutex_unlock(&pool->lock);
+    return active;
+}
