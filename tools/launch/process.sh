@@ -19,10 +19,12 @@ pid_of() {
 
 is_alive() { pid_of "$1" >/dev/null; }
 
-# spawn NAME PROGRAM...: detached, in a session of its own, its output in the log.
+# spawn NAME PROGRAM...: detached, in a session of its own, its output in a new log; the last log
+# is kept as NAME.log.1.
 spawn() {
     local name=$1 pid
     shift
+    [ ! -e "$LOGS/$name.log" ] || mv -f "$LOGS/$name.log" "$LOGS/$name.log.1"
     setsid "$@" >>"$LOGS/$name.log" 2>&1 </dev/null 9>&- &
     pid=$!
     echo "$pid $(started_at $pid)" >"$RUN/$name.pid"
