@@ -134,6 +134,7 @@ void fx_admin_free(fx_admin *admin) {
         (void)pthread_join(admin->thread, NULL);
     }
     fx_http_server_free(admin->server);
+    if (admin->base) (void)event_base_loop(admin->base, EVLOOP_NONBLOCK); /* deferred frees */
     if (admin->stop) event_free(admin->stop);
     if (admin->base) event_base_free(admin->base);
     free(admin->page);

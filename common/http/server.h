@@ -101,7 +101,8 @@ uint16_t fx_http_server_port(const fx_http_server *server);
 void fx_http_server_stats(const fx_http_server *server, struct fx_http_stats *out);
 /** Stops listening and closes idle connections; calls in flight finish, then `drained`. */
 void fx_http_server_drain(fx_http_server *server);
-/** Closes everything (gone callbacks run); NULL is fine. Not from inside a callback. */
+/** Closes everything (gone callbacks run); NULL is fine. Not from inside a callback. libevent frees
+ *  some of it in the base's next turn: run one (EVLOOP_NONBLOCK) before freeing the base. */
 void fx_http_server_free(fx_http_server *server);
 FX_DEFINE_AUTO(fx_http_server, fx_http_server_free)
 

@@ -21,7 +21,7 @@ struct wire {
     struct event *stop, *poke;
     void (*poked)(struct wire *wire); /* runs on the loop after wire_poke */
     pthread_t thread;
-    fx_http_call *call; /* the one held by the handler */
+    fx_http_call *_Atomic call; /* the one held by the handler */
     atomic_int gone, done, drained, poked_count;
     atomic_uint last_status;
     atomic_ullong gone_ms;
@@ -77,6 +77,7 @@ static inline void wire_stop(struct wire *wire) {
     event_free(wire->stop);
     event_free(wire->poke);
     fx_http_server_free(wire->server);
+    (void)event_base_loop(wire->base, EVLOOP_NONBLOCK); /* what libevent defers */
     event_base_free(wire->base);
 }
 
