@@ -14,18 +14,12 @@ configure() {
     die "cmake could not configure the preset '$preset'" "the whole log is $log"
 }
 
-build() {
-    local preset=$1
-    shift
-    (cd "$ROOT" && cmake --build --preset "$preset" "$@") >&2 ||
-        die "the preset '$preset' does not build" "the compiler's message is above"
-}
+# build FOLDER [CMAKE_OPTION...]
+build() { cmake --build "$@" >&2 || die "$1 does not build" "the compiler's message is above"; }
 
 # The programs alone: no test is built, so no test package is needed.
 build_programs() {
     say "building (preset release)"
-    if [ ! -f "$BUILD/build.ninja" ]; then
-        configure release -DFX_TESTS=OFF
-    fi
-    build release --target "${PROGRAMS[@]/#/fractal-}"
+    [ -f "$BUILD/build.ninja" ] || configure release -DFX_TESTS=OFF
+    build "$BUILD" --target "${PROGRAMS[@]/#/fractal-}"
 }

@@ -19,7 +19,7 @@ run_ctest() {
 build_tests() {
     say "building (preset $1)"
     configure "$1" -DFX_TESTS=ON
-    build "$1"
+    build "$ROOT/build/$1"
 }
 
 test_all() {
@@ -49,6 +49,6 @@ run_bench() {
     [ $# -ge 1 ] || die "usage: ./fractal bench NAME" "build/release/bin/fractal-bench --help lists the names"
     need_packages build run test
     configure release -DFX_TESTS=ON
-    build release --target fractal-bench
+    build "$ROOT/build/release" --target fractal-bench
     exec "$BIN/fractal-bench" "$@"
 }
