@@ -68,6 +68,10 @@ FX_MUST bool fx_redis_argv(fx_redis *redis, size_t argc, const fx_span *argv, fx
 FX_MUST bool fx_redis_command(fx_redis *redis, fx_redis_done done, void *ctx, fx_error *err,
                               const char *fmt, ...);
 
+/** Makes sure that `commands` of together `bytes` (32 more a word) can be sent now.
+ *  @err as fx_redis_argv */
+FX_MUST bool fx_redis_reserve(fx_redis *redis, size_t commands, size_t bytes, fx_error *err);
+
 /** One call of a Redis function. */
 struct fx_redis_fcall {
     const char *function;

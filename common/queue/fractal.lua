@@ -1,0 +1,484 @@
+#!lua name=fx1
+--[[ The generations' queue. Every key of a call carries the tag {m<model>} and comes in KEYS; none is
+computed here. Channels and numbers come in ARGV. Time is Redis's own.
+
+key                    type    what                                            expiry
+fx:{m}:gen:<id>        hash    one generation, fields below                    retain after the end
+fx:{m}:log:<id>        stream  <n>-0 {t token}, n >= 1; <n>-1 {f reason d text} retain after the end
+                               is the finish record behind the last token n
+fx:{m}:wait:<tenant>   zset    backlog: id by order of submission              none; empty = gone
+fx:{m}:tenants         zset    tenants with a backlog by virtual start time    none; empty = gone
+fx:{m}:debt            zset    other tenants whose finish tag is ahead of it   pruned as time passes
+fx:{m}:meta            hash    v virtual time, seq submissions, entry last and none
+                               taken last delivered entry of tasks, waiting
+fx:{m}:tasks           stream  <entry>-0 {g id, e epoch}, consumer group w     trimmed at the oldest
+fx:{m}:ready           zset    dispatched, not taken: id by entry                live entry
+fx:{m}:leases          zset    running: id by deadline in ms
+fx:{m}:alive           zset    workers by last heartbeat                       silent ones dropped
+fx:{m}:workers         hash    worker -> "slots free context leaving numerics"   with alive
+
+Writers: submit gen wait tenants debt meta; dispatch all but gen:task, log; pull gen tasks ready
+leases meta; append gen log leases; renew leases; finish, reclaim, cancel all; beat alive workers.
+
+gen: tenant weight prompt expected seed task state epoch n (tokens logged) cancel charged entry owner
+     pn (n at delivery) fruitless num (numerics of the logged tokens) pnum (of the owner) finish
+
+An entry of tasks that is not in ready was cancelled: a tombstone, acknowledged when it is next in
+line. Entries are only acknowledged and trimmed, never deleted, so that the group's lag stays true.
+
+Fairness: start-time fair queueing. A tenant's start tag is max(v, its finish tag); the smallest is
+served, v becomes it, the finish tag grows by cost / weight. At the end the tag is corrected by what
+the generation really cost. Tags behind v are forgotten: idleness earns nothing. ]]
+
+local OK, NOT_FOUND, LEASE_LOST, GAP, ABANDON, CANCELLED = 0, 1, 2, 3, 4, 5
+local MODEL_FULL, TENANT_FULL, TAKEN = 6, 7, 8
+local QUEUED, DISPATCHED, RUNNING, FINISHED, STATE_CANCELLED, FAILED = 1, 2, 3, 4, 5, 6
+local REASON_CANCELLED, REASON_ERROR = 3, 4
+local WORKERS_MAX, WORKER_KEPT_MS = 256, 60000
+
+local call = redis.call
+
+local function now_ms()
+  local time = call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local function number(value)
+  return tonumber(value or 0) or 0
+end
+
+local function gen_read(gen)
+  local f = call('HMGET', gen, 'state', 'epoch', 'n', 'cancel', 'tenant', 'weight', 'prompt',
+    'expected', 'charged', 'entry', 'owner', 'pn', 'fruitless', 'seed', 'finish')
+  if not f[1] then return nil end
+  return {state = number(f[1]), epoch = number(f[2]), n = number(f[3]), cancel = number(f[4]),
+    tenant = f[5], weight = number(f[6]), prompt = number(f[7]), expected = number(f[8]),
+    charged = number(f[9]), entry = f[10], owner = f[11] or '', pn = number(f[12]),
+    fruitless = number(f[13]), seed = f[14], finish = number(f[15])}
+end
+
+-- What append, finish and renew answer.
+local function written(status, g)
+  return {status, g and g.cancel or 0, g and g.n or 0}
+end
+
+local function leased(g, epoch)
+  return g.state == RUNNING and g.epoch == epoch
+end
+
+-- ---- fairness ----
+
+local function virtual_time(meta)
+  return number(call('HGET', meta, 'v'))
+end
+
+-- Charges a tenant `delta` of virtual time; never back behind the present.
+local function charge(k, tenant, delta)
+  local v = virtual_time(k.meta)
+  local start = call('ZSCORE', k.tenants, tenant)
+  if start then
+    call('ZADD', k.tenants, math.max(v, start + delta), tenant)
+    return
+  end
+  local finish = number(call('ZSCORE', k.debt, tenant) or v) + delta
+  if finish > v then call('ZADD', k.debt, finish, tenant) else call('ZREM', k.debt, tenant) end
+end
+
+local function settle(k, g, cost)
+  if g.charged ~= cost then charge(k, g.tenant, (cost - g.charged) / g.weight) end
+end
+
+-- With nothing queued or running every debt is forgiven and the clock starts again.
+local function reset_if_idle(k)
+  if call('ZCARD', k.tenants) + call('ZCARD', k.ready) + call('ZCARD', k.leases) > 0 then return end
+  call('DEL', k.debt)
+  call('HDEL', k.meta, 'v')
+end
+
+-- ---- the task stream ----
+
+local function enqueue(k, id, epoch)
+  if call('EXISTS', k.tasks) == 0 then
+    call('XGROUP', 'CREATE', k.tasks, 'w', '0', 'MKSTREAM', 'ENTRIESREAD', 0)
+  end
+  local entry = call('HINCRBY', k.meta, 'entry', 1)
+  call('XADD', k.tasks, string.format('%.0f-0', entry), 'g', id, 'e', epoch)
+  call('ZADD', k.ready, entry, id)
+  return string.format('%.0f', entry)
+end
+
+local function acknowledge(k, entry)
+  call('XACK', k.tasks, 'w', entry .. '-0')
+end
+
+-- Delivers the next `count` entries; returns them.
+local function deliver(k, count)
+  local read = call('XREADGROUP', 'GROUP', 'w', 'w', 'COUNT', count, 'STREAMS', k.tasks, '>')
+  local entries = read and read[1] and read[1][2] or {}
+  if #entries ~= count then error('the queue of ' .. k.tasks .. ' is damaged') end
+  call('HINCRBY', k.meta, 'taken', count)
+  return entries
+end
+
+-- Takes cancelled entries from the front, so that they do not count as waiting.
+local function skip_tombstones(k)
+  local head = call('ZRANGE', k.ready, 0, 0, 'WITHSCORES')
+  local marks = call('HMGET', k.meta, 'taken', 'entry')
+  local stop = head[2] and head[2] - 1 or number(marks[2])
+  local count = stop - number(marks[1])
+  if count <= 0 then return end
+  for _, entry in ipairs(deliver(k, count)) do call('XACK', k.tasks, 'w', entry[1]) end
+end
+
+-- Cuts the stream before its oldest entry that is pending or not delivered.
+local function trim(k)
+  if call('EXISTS', k.tasks) == 0 then return end
+  local pending = call('XPENDING', k.tasks, 'w', '-', '+', 1)
+  local oldest = pending[1] and pending[1][1]
+  if not oldest then oldest = string.format('%.0f-0', number(call('HGET', k.meta, 'taken')) + 1) end
+  call('XTRIM', k.tasks, 'MINID', '=', oldest)
+end
+
+-- ---- the end of a generation ----
+
+-- k also holds gen, log, hint (channel), retain (s).
+local function end_generation(k, g, state, reason, detail)
+  call('XADD', k.log, string.format('%.0f-1', g.n), 'f', reason, 'd', detail)
+  call('HSET', k.gen, 'state', state, 'finish', reason)
+  call('HDEL', k.gen, 'task')
+  call('EXPIRE', k.log, k.retain)
+  call('EXPIRE', k.gen, k.retain)
+  call('PUBLISH', k.hint, string.format('%.0f %d ', g.n + 1, reason) .. detail)
+  g.state, g.finish = state, reason
+end
+
+local function release(k, g, id)
+  call('ZREM', k.leases, id)
+  acknowledge(k, g.entry)
+end
+
+local function state_of(reason)
+  if reason == REASON_CANCELLED then return STATE_CANCELLED end
+  if reason == REASON_ERROR then return FAILED end
+  return FINISHED
+end
+
+-- ---- submit: KEYS gen wait tenants debt meta
+-- ARGV id tenant weight prompt expected seed model_max tenant_max sched model task
+
+local function full(keys, args)
+  if number(call('HGET', keys[5], 'waiting')) >= tonumber(args[7]) then return MODEL_FULL end
+  if call('ZCARD', keys[2]) >= tonumber(args[8]) then return TENANT_FULL end
+  return nil
+end
+
+local function submit(keys, args)
+  local k = {gen = keys[1], wait = keys[2], tenants = keys[3], debt = keys[4], meta = keys[5]}
+  local id, tenant = args[1], args[2]
+  local g = gen_read(k.gen)
+  if g and g.tenant ~= tenant then return {TAKEN, 1, '0', 0, 0} end
+  if g then return {OK, 1, g.seed, g.state, g.cancel} end
+  local refused = full(keys, args)
+  if refused then return {refused, 0, '0', 0, 0} end
+  call('HSET', k.gen, 'tenant', tenant, 'weight', args[3], 'prompt', args[4], 'expected', args[5],
+    'seed', args[6], 'state', QUEUED, 'epoch', 1, 'n', 0, 'task', args[11])
+  call('ZADD', k.wait, call('HINCRBY', k.meta, 'seq', 1), id)
+  call('HINCRBY', k.meta, 'waiting', 1)
+  if not call('ZSCORE', k.tenants, tenant) then
+    local tag = number(call('ZSCORE', k.debt, tenant))
+    call('ZADD', k.tenants, math.max(virtual_time(k.meta), tag), tenant)
+    call('ZREM', k.debt, tenant)
+  end
+  call('PUBLISH', args[9], args[10])
+  return {OK, 0, args[6], QUEUED, 0}
+end
+
+-- ---- dispatch: KEYS tasks ready tenants debt meta leases alive workers, wait..., gen...
+-- ARGV alive_ms work tenants_n, tenant..., id...
+
+local function live_slots(k, alive_ms)
+  local live = call('ZRANGEBYSCORE', k.alive, now_ms() - alive_ms, '+inf')
+  if #live == 0 then return 0 end
+  local slots = 0
+  for _, record in ipairs(call('HMGET', k.workers, unpack(live))) do
+    local own, leaving = string.match(record or '', '^(%d+) %d+ %d+ (%d)')
+    if leaving == '0' then slots = slots + own end
+  end
+  return slots
+end
+
+-- Moves the first task of the tenant with the smallest tag.
+local function dispatch_one(k, tenant, start, wait, id, gen)
+  local g = gen_read(gen)
+  local finish = start + (g.prompt + g.expected) / g.weight
+  call('ZREM', wait, id)
+  call('HINCRBY', k.meta, 'waiting', -1)
+  call('HSET', k.meta, 'v', start)
+  if call('EXISTS', wait) == 1 then
+    call('ZADD', k.tenants, finish, tenant)
+  else
+    call('ZREM', k.tenants, tenant)
+    call('ZADD', k.debt, finish, tenant)
+  end
+  call('ZREMRANGEBYSCORE', k.debt, '-inf', start)
+  local entry = enqueue(k, id, g.epoch)
+  call('HSET', gen, 'state', DISPATCHED, 'entry', entry, 'charged', g.prompt + g.expected)
+end
+
+local function candidates(keys, args)
+  local waits, gens, tenants = {}, {}, tonumber(args[3])
+  for i = 1, tenants do waits[args[3 + i]] = keys[8 + i] end
+  for i = 1, #keys - 8 - tenants do gens[args[3 + tenants + i]] = keys[8 + tenants + i] end
+  return waits, gens
+end
+
+local function dispatch(keys, args)
+  local k = {tasks = keys[1], ready = keys[2], tenants = keys[3], debt = keys[4], meta = keys[5],
+    leases = keys[6], alive = keys[7], workers = keys[8]}
+  local waits, gens = candidates(keys, args)
+  local moved, more = 0, 0
+  local free = live_slots(k, args[1]) - call('ZCARD', k.leases) - call('ZCARD', k.ready)
+  while moved < free do
+    local head = call('ZRANGE', k.tenants, 0, 0, 'WITHSCORES')
+    if not head[1] then break end
+    local wait = waits[head[1]]
+    local id = wait and call('ZRANGE', wait, 0, 0)[1]
+    if not id or not gens[id] then more = 1 break end
+    dispatch_one(k, head[1], tonumber(head[2]), wait, id, gens[id])
+    moved = moved + 1
+  end
+  if moved > 0 then call('PUBLISH', args[2], 't') end
+  return {moved, more}
+end
+
+-- ---- pull: KEYS tasks ready leases meta, gen log...   ARGV worker numerics count lease_ms, id...
+
+local function logged(log)
+  local tokens = {}
+  for i, entry in ipairs(call('XRANGE', log, '-', '+')) do tokens[i] = entry[2][2] end
+  return table.concat(tokens, ' ')
+end
+
+local function take(k, id, gen, log, worker, numerics, deadline)
+  deliver(k, 1)
+  call('ZREM', k.ready, id)
+  call('ZADD', k.leases, deadline, id)
+  local g = gen_read(gen)
+  call('HSET', gen, 'state', RUNNING, 'owner', worker, 'pnum', numerics, 'pn', g.n)
+  local f = call('HMGET', gen, 'task', 'num')
+  return {id, g.epoch, f[1] or '', logged(log), f[2] or '', g.cancel}
+end
+
+local function pull(keys, args)
+  local k = {tasks = keys[1], ready = keys[2], leases = keys[3], meta = keys[4]}
+  local place, more, taken = {}, 0, {}
+  local deadline = now_ms() + args[4]
+  for i = 1, #args - 4 do place[args[4 + i]] = 4 + 2 * i - 1 end
+  while #taken < tonumber(args[3]) do
+    skip_tombstones(k)
+    local id = call('ZRANGE', k.ready, 0, 0)[1]
+    if not id then break end
+    local at = place[id]
+    if not at then more = 1 break end
+    taken[#taken + 1] = take(k, id, keys[at], keys[at + 1], args[1], args[2], deadline)
+  end
+  return {more, taken}
+end
+
+-- ---- append: KEYS gen log leases   ARGV id epoch first lease_ms hint, token...
+
+-- Are the tokens of ARGV that are logged already the logged ones?
+local function repeats(log, first, last, args)
+  local entries = call('XRANGE', log, string.format('%.0f-0', first),
+    string.format('%.0f-0', last))
+  for i, entry in ipairs(entries) do
+    if entry[2][2] ~= args[5 + i] then return false end
+  end
+  return #entries == last - first + 1
+end
+
+local function log_tokens(k, g, first, args, hint)
+  local from = g.n - first + 2
+  for i = from, #args - 5 do
+    call('XADD', k.log, string.format('%.0f-0', first + i - 1), 't', args[5 + i])
+  end
+  if g.n == 0 then call('HSET', k.gen, 'num', call('HGET', k.gen, 'pnum')) end
+  call('HSET', k.gen, 'n', first + #args - 6)
+  call('PUBLISH', hint, string.format('%.0f 0 ', g.n + 1) .. table.concat(args, ' ', 5 + from))
+  g.n = first + #args - 6
+end
+
+local function append(keys, args)
+  local k = {gen = keys[1], log = keys[2], leases = keys[3]}
+  local g, first, count = gen_read(k.gen), tonumber(args[3]), #args - 5
+  if not g then return written(NOT_FOUND) end
+  if not leased(g, tonumber(args[2])) then return written(LEASE_LOST, g) end
+  if g.cancel == 1 then return written(CANCELLED, g) end
+  if first > g.n + 1 then return written(GAP, g) end
+  local known = math.min(g.n, first + count - 1)
+  if first <= known and not repeats(k.log, first, known, args) then return written(ABANDON, g) end
+  if first + count - 1 > g.n then log_tokens(k, g, first, args, args[5]) end
+  call('ZADD', k.leases, 'XX', now_ms() + args[4], args[1])
+  return written(OK, g)
+end
+
+-- ---- finish: KEYS gen log leases tasks ready tenants debt meta
+-- ARGV id epoch last reason retain_s hint sched model detail
+
+local function finish(keys, args)
+  local k = {gen = keys[1], log = keys[2], leases = keys[3], tasks = keys[4], ready = keys[5],
+    tenants = keys[6], debt = keys[7], meta = keys[8], retain = args[5], hint = args[6]}
+  local g, reason = gen_read(k.gen), tonumber(args[4])
+  if not g then return written(NOT_FOUND) end
+  if g.state >= FINISHED and g.epoch == tonumber(args[2]) and g.owner ~= '' then
+    return written(OK, g)
+  end
+  if not leased(g, tonumber(args[2])) then return written(LEASE_LOST, g) end
+  if reason ~= REASON_CANCELLED and tonumber(args[3]) ~= g.n then return written(GAP, g) end
+  end_generation(k, g, state_of(reason), reason, args[9])
+  release(k, g, args[1])
+  settle(k, g, g.prompt + g.n)
+  trim(k)
+  reset_if_idle(k)
+  call('PUBLISH', args[7], args[8])
+  return written(OK, g)
+end
+
+-- ---- renew: KEYS gen leases   ARGV id epoch owner lease_ms (0: give back) sched model
+
+local function renew(keys, args)
+  local g = gen_read(keys[1])
+  if not g then return written(NOT_FOUND) end
+  if not leased(g, tonumber(args[2])) or g.owner ~= args[3] then return written(LEASE_LOST, g) end
+  local lease = tonumber(args[4])
+  call('ZADD', keys[2], 'XX', lease == 0 and 0 or now_ms() + lease, args[1])
+  if lease == 0 then call('PUBLISH', args[5], args[6]) end
+  return written(OK, g)
+end
+
+-- ---- reclaim: KEYS tasks ready leases meta tenants debt, gen log...
+-- ARGV fruitless_max retain_s work sched model, id hint...
+
+-- True when the generation is queued again, false when it ended.
+local function reclaim_one(k, g, id, fruitless_max)
+  release(k, g, id)
+  local fruitless = g.n > g.pn and 0 or g.fruitless + 1
+  if g.cancel == 0 and fruitless < fruitless_max then
+    local entry = enqueue(k, id, g.epoch + 1)
+    call('HSET', k.gen, 'state', DISPATCHED, 'epoch', g.epoch + 1, 'entry', entry, 'owner', '',
+      'fruitless', fruitless)
+    return true
+  end
+  local reason = g.cancel == 1 and REASON_CANCELLED or REASON_ERROR
+  local detail = g.cancel == 1 and '' or 'given up: ' .. fruitless .. ' workers made no progress'
+  call('HSET', k.gen, 'owner', '')
+  end_generation(k, g, state_of(reason), reason, detail)
+  settle(k, g, g.prompt + g.n)
+  return false
+end
+
+local function reclaim(keys, args)
+  local k = {tasks = keys[1], ready = keys[2], leases = keys[3], meta = keys[4], tenants = keys[5],
+    debt = keys[6], retain = args[2]}
+  local requeued, ended, now = 0, 0, now_ms()
+  for i = 1, (#args - 5) / 2 do
+    local id = args[4 + 2 * i]
+    local deadline = call('ZSCORE', k.leases, id)
+    if deadline and tonumber(deadline) <= now then
+      k.gen, k.log, k.hint = keys[5 + 2 * i], keys[6 + 2 * i], args[5 + 2 * i]
+      local g = gen_read(k.gen)
+      if not g then
+        call('ZREM', k.leases, id)
+      elseif reclaim_one(k, g, id, tonumber(args[1])) then
+        requeued = requeued + 1
+      else
+        ended = ended + 1
+      end
+    end
+  end
+  if requeued + ended == 0 then return {0, 0} end
+  trim(k)
+  reset_if_idle(k)
+  if requeued > 0 then call('PUBLISH', args[3], 't') end
+  call('PUBLISH', args[4], args[5])
+  return {requeued, ended}
+end
+
+-- ---- cancel: KEYS gen log wait tenants debt meta tasks ready leases
+-- ARGV id hint sched model control retain_s tenant
+
+local function cancel_queued(k, g, id)
+  call('ZREM', k.wait, id)
+  call('HINCRBY', k.meta, 'waiting', -1)
+  if call('EXISTS', k.wait) == 1 then return end
+  local start = tonumber(call('ZSCORE', k.tenants, g.tenant))
+  call('ZREM', k.tenants, g.tenant)
+  if start > virtual_time(k.meta) then call('ZADD', k.debt, start, g.tenant) end
+end
+
+local function cancel_dispatched(k, g, id)
+  call('ZREM', k.ready, id)
+  settle(k, g, g.n > 0 and g.prompt + g.n or 0)
+  skip_tombstones(k)
+  trim(k)
+end
+
+local function cancel(keys, args)
+  local k = {gen = keys[1], log = keys[2], wait = keys[3], tenants = keys[4], debt = keys[5],
+    meta = keys[6], tasks = keys[7], ready = keys[8], leases = keys[9], hint = args[2],
+    retain = args[6]}
+  local id, g = args[1], gen_read(k.gen)
+  if not g then return {NOT_FOUND} end
+  if g.tenant ~= args[7] then return redis.error_reply('ERR cancel: not the tenant of the task') end
+  if g.state <= RUNNING then
+    call('HSET', k.gen, 'cancel', 1)
+    g.cancel = 1
+  end
+  if g.state == QUEUED or g.state == DISPATCHED then
+    if g.state == QUEUED then cancel_queued(k, g, id) else cancel_dispatched(k, g, id) end
+    end_generation(k, g, STATE_CANCELLED, REASON_CANCELLED, '')
+    reset_if_idle(k)
+    call('PUBLISH', args[3], args[4])
+  elseif g.state == RUNNING then
+    call('PUBLISH', args[5], 'c ' .. id)
+  end
+  return {OK, g.state, g.cancel, g.n, g.epoch, g.finish, g.tenant, g.seed, g.owner}
+end
+
+-- ---- beat: KEYS alive workers   ARGV worker record sched model
+
+local function beat(keys, args)
+  local now, known = now_ms(), call('HGET', keys[2], args[1])
+  for _, dead in ipairs(call('ZRANGEBYSCORE', keys[1], '-inf', now - WORKER_KEPT_MS)) do
+    call('ZREM', keys[1], dead)
+    call('HDEL', keys[2], dead)
+  end
+  if not known and call('ZCARD', keys[1]) >= WORKERS_MAX then
+    return redis.error_reply('OOM too many workers of this model')
+  end
+  call('ZADD', keys[1], now, args[1])
+  call('HSET', keys[2], args[1], args[2])
+  if known ~= args[2] then call('PUBLISH', args[3], args[4]) end
+  return OK
+end
+
+-- ---- stats: KEYS alive workers leases ready meta   ARGV alive_ms
+
+local function stats(keys, args)
+  local reply = {number(call('HGET', keys[5], 'waiting')), call('ZCARD', keys[4]),
+    call('ZCARD', keys[3])}
+  for _, worker in ipairs(call('ZRANGEBYSCORE', keys[1], now_ms() - args[1], '+inf')) do
+    reply[#reply + 1] = worker
+    reply[#reply + 1] = call('HGET', keys[2], worker) or ''
+  end
+  return reply
+end
+
+-- Only submit is refused when Redis is out of memory: the others lead to memory coming free.
+redis.register_function('fx1_submit', submit)
+for name, callback in pairs({fx1_dispatch = dispatch, fx1_pull = pull, fx1_append = append,
+  fx1_finish = finish, fx1_renew = renew, fx1_reclaim = reclaim, fx1_cancel = cancel,
+  fx1_beat = beat}) do
+  redis.register_function{function_name = name, callback = callback, flags = {'allow-oom'}}
+end
+redis.register_function{function_name = 'fx1_stats', callback = stats, flags = {'no-writes'}}

@@ -1,0 +1,167 @@
+/* What the owner of a lease does to its generation: append, finish, renew. */
+#include "common/queue/queue_internal.h"
+#include <stdio.h>
+
+enum { TOKEN_DIGITS = 10, APPEND_WORDS = 11, APPEND_WORD_BYTES = FX_KEY_MAX + 32 };
+
+static bool result_read(const redisReply *reply, struct fx_write_result *out) {
+    if (!fx_queue__is_array(reply, 3)) return false;
+    out->status = (enum fx_queue_status)fx_queue__item(reply, 0);
+    out->cancelled = fx_queue__item(reply, 1) != 0;
+    out->last = (uint32_t)fx_queue__item(reply, 2);
+    return true;
+}
+
+static void on_written(fx_queue_call *call, const redisReply *reply, const fx_error *err) {
+    fx_queue_on_write done = call->done.write;
+    void *ctx = call->ctx;
+    struct fx_write_result result;
+    fx_error odd;
+    fx_queue__end(call);
+    if (!err && !result_read(reply, &result)) {
+        fx_queue__odd_reply("a write", &odd);
+        err = &odd;
+    }
+    done(ctx, err ? NULL : &result, err);
+}
+
+static void on_appended(fx_queue_call *call, const redisReply *reply, const fx_error *err) {
+    fx_queue_on_append done = call->done.append;
+    void *ctx = call->ctx;
+    size_t index = call->index;
+    struct fx_write_result result;
+    fx_error odd;
+    fx_queue__end(call);
+    if (!err && !result_read(reply, &result)) {
+        fx_queue__odd_reply("append", &odd);
+        err = &odd;
+    }
+    done(ctx, index, err ? NULL : &result, err);
+}
+
+/* ---- append ---- */
+
+static FX_MUST bool append_send(fx_queue_call *call, const struct fx_append *append,
+                                fx_error *err) {
+    char digits[FX_QUEUE_APPEND_MAX][TOKEN_DIGITS + 1];
+    struct fx_key keys[3], id, epoch, first, lease, hint;
+    fx_span keys_in[] = {fx_key_gen(&keys[0], append->model, "gen", &append->id),
+                         fx_key_gen(&keys[1], append->model, "log", &append->id),
+                         fx_key_model(&keys[2], append->model, "leases")};
+    fx_span args[5 + FX_QUEUE_APPEND_MAX] = {
+        fx_key_id(&id, &append->id), fx_key_number(&epoch, append->epoch),
+        fx_key_number(&first, append->first), fx_key_number(&lease, call->queue->opts.lease_ms),
+        fx_key_gen(&hint, append->model, "hint", &append->id)};
+    for (uint32_t i = 0; i < append->count; i++) {
+        int len = snprintf(digits[i], sizeof digits[i], "%u", append->tokens[i]);
+        args[5 + i] = (fx_span){(const uint8_t *)digits[i], (size_t)len};
+    }
+    struct fx_redis_fcall fcall = {"fx1_append", keys_in, FX_COUNT(keys_in), args,
+                                   5 + append->count};
+    return fx_queue__fcall(call, &fcall, err);
+}
+
+static FX_MUST bool append_check(const struct fx_append *append, fx_error *err) {
+    if (append->first < 1 || append->count < 1 || append->count > FX_QUEUE_APPEND_MAX)
+        return fx_fail(err, FX_INVALID_ARGUMENT, "append of %u tokens from %u", append->count,
+                       append->first);
+    return true;
+}
+
+bool fx_queue_append(fx_queue *queue, const struct fx_append *append, fx_queue_on_write done,
+                     void *ctx, fx_error *err) {
+    fx_queue_call *call;
+    if (!append_check(append, err) || !fx_queue__call(queue, on_written, ctx, &call, err))
+        return false;
+    call->done.write = done;
+    return fx_queue__sent(call, append_send(call, append, err));
+}
+
+static FX_MUST bool many_check(fx_queue *queue, const struct fx_append *appends, size_t count,
+                               fx_error *err) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!append_check(&appends[i], err)) return false;
+        bytes += APPEND_WORDS * APPEND_WORD_BYTES + appends[i].count * (TOKEN_DIGITS + 32);
+    }
+    if (count > queue->idle_count)
+        return fx_fail(err, FX_RESOURCE_EXHAUSTED, "%u queue calls in flight", queue->busy_count);
+    return fx_redis_reserve(queue->opts.redis, count, bytes, err);
+}
+
+bool fx_queue_append_many(fx_queue *queue, const struct fx_append *appends, size_t count,
+                          fx_queue_on_append done, void *ctx, fx_error *err) {
+    if (!many_check(queue, appends, count, err)) return false;
+    for (size_t i = 0; i < count; i++) {
+        fx_queue_call *call;
+        bool sent = fx_queue__call(queue, on_appended, ctx, &call, err);
+        FX_ASSERT(sent); /* both were reserved by many_check */
+        call->done.append = done;
+        call->index = i;
+        sent = append_send(call, &appends[i], err);
+        FX_ASSERT(sent);
+    }
+    return true;
+}
+
+/* ---- finish ---- */
+
+static FX_MUST bool finish_send(fx_queue_call *call, const struct fx_gen_end *end, fx_error *err) {
+    static const char *const fixed[] = {"leases", "tasks", "ready", "tenants", "debt", "meta"};
+    struct fx_key keys[8], id, hint, numbers[5];
+    fx_span keys_in[8] = {fx_key_gen(&keys[0], end->model, "gen", &end->id),
+                          fx_key_gen(&keys[1], end->model, "log", &end->id)};
+    for (size_t i = 0; i < FX_COUNT(fixed); i++)
+        keys_in[2 + i] = fx_key_model(&keys[2 + i], end->model, fixed[i]);
+    fx_span detail = fx_span_str(end->detail ? end->detail : "");
+    if (detail.len > FX_QUEUE_DETAIL_MAX) detail.len = FX_QUEUE_DETAIL_MAX;
+    fx_span args[] = {
+        fx_key_id(&id, &end->id),
+        fx_key_number(&numbers[0], end->epoch),
+        fx_key_number(&numbers[1], end->last),
+        fx_key_number(&numbers[2], (uint64_t)end->reason),
+        fx_key_number(&numbers[3], call->queue->opts.retain_s),
+        fx_key_gen(&hint, end->model, "hint", &end->id),
+        fx_span_str(FX_KEY_HINTS),
+        fx_key_number(&numbers[4], end->model),
+        detail,
+    };
+    struct fx_redis_fcall fcall = {"fx1_finish", keys_in, FX_COUNT(keys_in), args, FX_COUNT(args)};
+    return fx_queue__fcall(call, &fcall, err);
+}
+
+bool fx_queue_finish(fx_queue *queue, const struct fx_gen_end *end, fx_queue_on_write done,
+                     void *ctx, fx_error *err) {
+    fx_queue_call *call;
+    if (end->reason <= FX_FINISH_NONE || end->reason > FX_FINISH_ERROR)
+        return fx_fail(err, FX_INVALID_ARGUMENT, "finish reason %d", (int)end->reason);
+    if (!fx_queue__call(queue, on_written, ctx, &call, err)) return false;
+    call->done.write = done;
+    return fx_queue__sent(call, finish_send(call, end, err));
+}
+
+/* ---- renew ---- */
+
+static FX_MUST bool renew_send(fx_queue_call *call, const struct fx_renew *renew, fx_error *err) {
+    struct fx_key keys[2], id, epoch, lease, model;
+    fx_span keys_in[] = {fx_key_gen(&keys[0], renew->model, "gen", &renew->id),
+                         fx_key_model(&keys[1], renew->model, "leases")};
+    fx_span args[] = {
+        fx_key_id(&id, &renew->id),
+        fx_key_number(&epoch, renew->epoch),
+        fx_span_str(renew->worker),
+        fx_key_number(&lease, renew->give_back ? 0 : call->queue->opts.lease_ms),
+        fx_span_str(FX_KEY_HINTS),
+        fx_key_number(&model, renew->model),
+    };
+    struct fx_redis_fcall fcall = {"fx1_renew", keys_in, FX_COUNT(keys_in), args, FX_COUNT(args)};
+    return fx_queue__fcall(call, &fcall, err);
+}
+
+bool fx_queue_renew(fx_queue *queue, const struct fx_renew *renew, fx_queue_on_write done,
+                    void *ctx, fx_error *err) {
+    fx_queue_call *call;
+    if (!fx_queue__call(queue, on_written, ctx, &call, err)) return false;
+    call->done.write = done;
+    return fx_queue__sent(call, renew_send(call, renew, err));
+}
