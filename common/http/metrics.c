@@ -18,14 +18,20 @@ static void put_escaped(fx_buf *out, const char *text, bool quotes) {
     }
 }
 
-void fx_metric_family(fx_buf *out, enum fx_metric_type type, const char *name, const char *help) {
+static void put_head(fx_buf *out, const char *name, const char *help, const char *type) {
     put(out, "# HELP ");
     put(out, name);
     put(out, " ");
     put_escaped(out, help, false);
     put(out, "\n# TYPE ");
     put(out, name);
-    put(out, type == FX_METRIC_COUNTER ? " counter\n" : " gauge\n");
+    put(out, " ");
+    put(out, type);
+    put(out, "\n");
+}
+
+void fx_metric_family(fx_buf *out, enum fx_metric_type type, const char *name, const char *help) {
+    put_head(out, name, help, type == FX_METRIC_COUNTER ? "counter" : "gauge");
 }
 
 static void sample(fx_buf *out, const char *name, const char *label, const char *value,
@@ -66,4 +72,41 @@ void fx_metric_counter(fx_buf *out, const char *name, const char *help, uint64_t
 void fx_metric_gauge(fx_buf *out, const char *name, const char *help, uint64_t number) {
     fx_metric_family(out, FX_METRIC_GAUGE, name, help);
     fx_metric_sample(out, name, NULL, NULL, number);
+}
+
+static const uint32_t bounds_ms[FX_HISTOGRAM_BOUNDS] = {5,    10,   25,   50,    100,   250,
+                                                        500,  1000, 2500, 10000, 30000, 60000};
+
+void fx_histogram_add(struct fx_histogram *histogram, uint64_t us) {
+    size_t i = 0;
+    while (i < FX_HISTOGRAM_BOUNDS && us > (uint64_t)bounds_ms[i] * 1000) i++;
+    atomic_fetch_add_explicit(&histogram->buckets[i], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&histogram->sum_us, us, memory_order_relaxed);
+}
+
+static void put_line(fx_buf *out, const char *name, const char *suffix, const char *number) {
+    put(out, name);
+    put(out, suffix);
+    put(out, " ");
+    put(out, number);
+    put(out, "\n");
+}
+
+void fx_metric_histogram(fx_buf *out, const char *name, const char *help,
+                         struct fx_histogram *histogram) {
+    char number[NUMBER_MAX], suffix[NUMBER_MAX];
+    uint64_t count = 0;
+    put_head(out, name, help, "histogram");
+    for (size_t i = 0; i <= FX_HISTOGRAM_BOUNDS; i++) {
+        count += atomic_load_explicit(&histogram->buckets[i], memory_order_relaxed);
+        if (i < FX_HISTOGRAM_BOUNDS)
+            (void)snprintf(suffix, sizeof suffix, "_bucket{le=\"%g\"}", bounds_ms[i] / 1000.0);
+        else (void)snprintf(suffix, sizeof suffix, "_bucket{le=\"+Inf\"}");
+        (void)snprintf(number, sizeof number, "%" PRIu64, count);
+        put_line(out, name, suffix, number);
+    }
+    put_line(out, name, "_count", number);
+    (void)snprintf(number, sizeof number, "%.6f",
+                   (double)atomic_load_explicit(&histogram->sum_us, memory_order_relaxed) / 1e6);
+    put_line(out, name, "_sum", number);
 }

@@ -29,6 +29,10 @@ void fx_http_problem_json(const struct fx_http_problem *problem, fx_buf *out) {
     write_json(problem, message, out);
 }
 
+static struct fx_http_header header(const char *name, const char *value) {
+    return (struct fx_http_header){fx_span_str(name), fx_span_str(value)};
+}
+
 static uint32_t retry_clamp(uint32_t ms) {
     if (ms < FX_HTTP_RETRY_MS_MIN) return FX_HTTP_RETRY_MS_MIN;
     return ms > FX_HTTP_RETRY_MS_MAX ? FX_HTTP_RETRY_MS_MAX : ms;
@@ -38,20 +42,20 @@ void fx_http_reply_problem(fx_http_call *call, const struct fx_http_problem *pro
     uint8_t body[FX_HTTP_ERROR_BODY_MAX];
     fx_buf out = {body, 0, sizeof body};
     char seconds[NUMBER_MAX], millis[NUMBER_MAX];
+    struct fx_http_header headers[4];
+    size_t count = 0;
     uint32_t ms = retry_clamp(problem->retry_ms);
     fx_http_problem_json(problem, &out);
     FX_ASSERT(fx_buf_fits(&out));
     (void)snprintf(seconds, sizeof seconds, "%u", (ms + 999) / 1000);
     (void)snprintf(millis, sizeof millis, "%u", ms);
-    const struct fx_http_header retry[] = {
-        {fx_span_str("retry-after"),    fx_span_str(seconds)},
-        {fx_span_str("retry-after-ms"), fx_span_str(millis) },
-    };
-    struct fx_http_reply reply = {
-        .status = problem->status,
-        .body = {body, out.len},
-        .headers = retry,
-        .header_count = problem->retry_ms ? FX_COUNT(retry) : 0,
-    };
+    if (problem->retry_ms) {
+        headers[count++] = header("retry-after", seconds);
+        headers[count++] = header("retry-after-ms", millis);
+    }
+    if (problem->status == 401) headers[count++] = header("www-authenticate", "Bearer");
+    if (problem->allow) headers[count++] = header("allow", problem->allow);
+    struct fx_http_reply reply = {.status = problem->status, .body = {body, out.len},
+                                  .headers = headers, .header_count = count};
     fx_http_reply(call, &reply);
 }

@@ -139,6 +139,7 @@ void fx_http_reply(fx_http_call *call, const struct fx_http_reply *reply);
 struct fx_http_problem {
     unsigned status;
     const char *type, *code, *param, *message;
+    const char *allow; /* of a 405: the methods, else NULL. A 401 gets www-authenticate */
     uint32_t retry_ms;
 };
 void fx_http_reply_problem(fx_http_call *call, const struct fx_http_problem *problem);

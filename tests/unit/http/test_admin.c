@@ -86,11 +86,30 @@ static void test_open_free(void **state) {
     }
 }
 
+static void test_histogram(void **state) {
+    struct fx_histogram times = {0};
+    uint8_t text[2048] = {0};
+    fx_buf out = {text, 0, sizeof text - 1};
+    (void)state;
+    fx_histogram_add(&times, 5000);     /* on the bound: in its bucket */
+    fx_histogram_add(&times, 5001);
+    fx_histogram_add(&times, 90000000); /* past the last */
+    fx_metric_histogram(&out, "fx_t_seconds", "T.", &times);
+    const char *want[] = {"# TYPE fx_t_seconds histogram\n", "fx_t_seconds_bucket{le=\"0.005\"} 1\n",
+                          "fx_t_seconds_bucket{le=\"0.01\"} 2\n",
+                          "fx_t_seconds_bucket{le=\"60\"} 2\n",
+                          "fx_t_seconds_bucket{le=\"+Inf\"} 3\n", "fx_t_seconds_count 3\n",
+                          "fx_t_seconds_sum 90.010001\n"};
+    for (size_t i = 0; i < FX_TEST_COUNT(want); i++)
+        if (!strstr((char *)text, want[i])) fail_msg("%s not in %s", want[i], text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_admin),
         cmocka_unit_test(test_port_in_use),
         cmocka_unit_test(test_open_free),
+        cmocka_unit_test(test_histogram),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
