@@ -1,7 +1,3 @@
-raise SystemExit("""LEAD to helper tools: issue 3 says `./fractal test` needs NO Python on a bare machine
-(I removed python3 from packages.txt). Port this harness and every e2e test to C: tests/e2e/suite.{h,c} (spawn
-real processes on free ports in a temp folder, HTTP/SSE by a small blocking socket client in tests/e2e/, gRPC by
-common/rpc/client.h's _wait functions, /metrics over HTTP, signals by pid), cmocka tests/e2e/test_*.c, label e2e.
 bash+curl is fine for the launcher's life cycle. Then delete suite.py.""")
 """A whole suite of real processes on free ports in a temporary folder, and what tests ask of it.
 
