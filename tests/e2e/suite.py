@@ -1,4 +1,3 @@
-bash+curl is fine for the launcher's life cycle. Then delete suite.py.""")
 """A whole suite of real processes on free ports in a temporary folder, and what tests ask of it.
 
 The standard library is enough: HTTP by http.client, Redis by a few lines of RESP.
