@@ -13,6 +13,9 @@ static enum fx_code code_of_errno(int number) {
     case EPERM: return FX_PERMISSION_DENIED;
     case ENOMEM:
     case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case ENFILE:
     case EMFILE: return FX_RESOURCE_EXHAUSTED;
     case EINVAL: return FX_INVALID_ARGUMENT;
     case ECONNREFUSED:
