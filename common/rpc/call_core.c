@@ -25,7 +25,7 @@ static void release(fx_call *call) {
     fx_queue__remove(call);
     grpc_call_unref(call->rpc);
     grpc_metadata_array_destroy(&call->metadata);
-    if (call->header_sent) metadata_drop(&call->header);
+    if (call->header_count) metadata_drop(&call->header);
     for (size_t i = 0; i < call->trailer_count; i++)
         metadata_drop(&call->trailers[i]);
     buffer_drop(&call->received);
@@ -54,13 +54,18 @@ void fx_call__batch(fx_call *call, const grpc_op *ops, size_t count, struct fx_t
     FX_ASSERT(rc == GRPC_CALL_OK);
 }
 
+/* A failure goes out as trailers only (the id among them): a client never retries once it has
+ * seen headers. */
 size_t fx_call__header_op(fx_call *call, grpc_op *ops, size_t count) {
     if (call->header_sent) return count;
+    bool fails = call->closed && call->code != FX_OK;
+    grpc_metadata *header = fails ? &call->trailers[call->trailer_count++] : &call->header;
+    *header = (grpc_metadata){.key = grpc_slice_from_static_string("x-request-id"),
+                              .value = grpc_slice_from_copied_string(call->trace.request_id)};
     call->header_sent = true;
-    call->header = (grpc_metadata){.key = grpc_slice_from_static_string("x-request-id"),
-                                   .value = grpc_slice_from_copied_string(call->trace.request_id)};
+    call->header_count = fails ? 0 : 1;
     ops[count] = (grpc_op){.op = GRPC_OP_SEND_INITIAL_METADATA};
-    ops[count].data.send_initial_metadata.count = 1;
+    ops[count].data.send_initial_metadata.count = call->header_count;
     ops[count].data.send_initial_metadata.metadata = &call->header;
     return count + 1;
 }
@@ -87,7 +92,7 @@ void fx_call__close(fx_call *call, enum fx_code code, const char *text) {
     call->closed = true;
     call->code = code;
     (void)snprintf(call->text, sizeof call->text, "%s", text);
-    if (code != FX_OK) call->server->calls_failed++;
+    if (code != FX_OK && call->pool == &call->server->calls) call->server->calls_failed++;
     if (!call->writing) send_status(call);
 }
 
@@ -193,7 +198,8 @@ void fx_call__read(fx_call *call) {
 
 /* A taken slot has the values of the call before; all of them begin anew here. */
 static void begin(fx_call *call) {
-    call->context = call->pool == &call->server->builtin ? call->server : call->server->opts.context;
+    call->context =
+        call->pool == &call->server->builtin ? call->server : call->server->opts.context;
     call->peer_name = call->peer_address = NULL;
     call->message_mark = 0;
     call->refs = 1;
@@ -201,7 +207,7 @@ static void begin(fx_call *call) {
     call->header_sent = call->writing = call->half_closed = call->watching = false;
     call->close_cancelled = 0;
     call->health_sent = -1;
-    call->trailer_count = 0;
+    call->trailer_count = call->header_count = 0;
     call->user = call->cancel_user = call->writable_user = NULL;
     call->on_cancel = call->on_writable = NULL;
     call->recv = (struct fx_tag){on_received, call};

@@ -36,8 +36,8 @@ static FX_MUST bool opts_fill(const struct fx_client_opts *given, struct fx_clie
 static void *forward(void *argument) {
     fx_client *client = argument;
     for (;;) {
-        grpc_event event = grpc_completion_queue_next(
-            client->cq, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+        grpc_event event =
+            grpc_completion_queue_next(client->cq, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
         if (event.type == GRPC_QUEUE_SHUTDOWN) return NULL;
         struct fx_done_tag *tag = event.tag;
         tag->ok = event.success != 0;
@@ -58,8 +58,7 @@ static FX_MUST bool wake_open(fx_client *client, fx_error *err) {
     client->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (client->fd < 0) return fx_fail_errno(err, "eventfd");
     client->inbox.fd = client->fd;
-    client->wake =
-        event_new(client->opts.base, client->fd, EV_READ | EV_PERSIST, on_wake, client);
+    client->wake = event_new(client->opts.base, client->fd, EV_READ | EV_PERSIST, on_wake, client);
     if (!client->wake || event_add(client->wake, NULL) != 0)
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "an event on the loop");
     return true;

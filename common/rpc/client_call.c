@@ -73,8 +73,7 @@ static FX_MUST bool add_headers(fx_client_call *call, const struct fx_client_req
     return true;
 }
 
-static void batch(fx_client_call *call, const grpc_op *ops, size_t count,
-                  struct fx_done_tag *tag) {
+static void batch(fx_client_call *call, const grpc_op *ops, size_t count, struct fx_done_tag *tag) {
     call->out++;
     grpc_call_error rc = grpc_call_start_batch(call->rpc, ops, count, tag, NULL);
     FX_ASSERT(rc == GRPC_CALL_OK);

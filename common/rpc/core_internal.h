@@ -30,8 +30,7 @@ gpr_timespec fx_rpc__in_ms(uint64_t ms);
 
 /** Credentials of these paths, insecure ones without paths. @own caller, grpc_*_release
  *  @err NOT_FOUND, INVALID_ARGUMENT */
-FX_MUST bool fx_tls__server(const struct fx_tls *tls, grpc_server_credentials **out,
-                            fx_error *err);
+FX_MUST bool fx_tls__server(const struct fx_tls *tls, grpc_server_credentials **out, fx_error *err);
 FX_MUST bool fx_tls__client(const struct fx_tls *tls, grpc_channel_credentials **out,
                             fx_error *err);
 bool fx_tls__on(const struct fx_tls *tls);

@@ -71,8 +71,8 @@ void fx_health__push_all(fx_server *server) {
 }
 
 const struct fx_method fx_health__methods[2] = {
-    {"/grpc.health.v1.Health/Check", check,
-     &grpc__health__v1__health_check_request__descriptor, FX_RPC_UNARY,         5000, 1024},
-    {"/grpc.health.v1.Health/Watch", watch,
-     &grpc__health__v1__health_check_request__descriptor, FX_RPC_SERVER_STREAM, 0,    1024},
+    {"/grpc.health.v1.Health/Check", check, &grpc__health__v1__health_check_request__descriptor,
+     FX_RPC_UNARY,         5000, 1024},
+    {"/grpc.health.v1.Health/Watch", watch, &grpc__health__v1__health_check_request__descriptor,
+     FX_RPC_SERVER_STREAM, 0,    1024},
 };

@@ -8,8 +8,7 @@ bool fx_pb_unpack(const ProtobufCMessageDescriptor *type, fx_span bytes, fx_aren
     if (!message && arena->full)
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "%s: %zu bytes do not fit the call's arena",
                        type->name, bytes.len);
-    if (!message)
-        return fx_fail(err, FX_INVALID_ARGUMENT, "%s: malformed protobuf", type->name);
+    if (!message) return fx_fail(err, FX_INVALID_ARGUMENT, "%s: malformed protobuf", type->name);
     *(ProtobufCMessage **)out = message;
     return true;
 }

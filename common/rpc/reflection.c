@@ -76,8 +76,8 @@ static void answer(struct answer *out, const fx_server *server, const request_t 
     switch (in->message_request_case) {
     case CASE(LIST_SERVICES): answer_list(out, server); return;
     case CASE(FILE_BY_FILENAME):
-        answer_file(out, fx_descriptors__by_name(server->descriptors,
-                                                 fx_span_str(in->file_by_filename)));
+        answer_file(
+            out, fx_descriptors__by_name(server->descriptors, fx_span_str(in->file_by_filename)));
         return;
     case CASE(FILE_CONTAINING_SYMBOL):
         answer_file(out, fx_descriptors__by_symbol(server->descriptors,

@@ -19,8 +19,8 @@ enum {
 };
 
 static bool is_loopback(const char *address) {
-    static const char *const prefixes[] = {"127.", "localhost:", "[::1]:", "unix:", "ipv4:127.",
-                                           "ipv6:[::1]:"};
+    static const char *const prefixes[] = {
+        "127.", "localhost:", "[::1]:", "unix:", "ipv4:127.", "ipv6:[::1]:"};
     for (size_t i = 0; i < FX_COUNT(prefixes); i++)
         if (strncmp(address, prefixes[i], strlen(prefixes[i])) == 0) return true;
     return false;

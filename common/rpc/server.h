@@ -69,7 +69,7 @@ uint16_t fx_server_port(const fx_server *server);
 void fx_server_set_serving(fx_server *server, bool serving);
 bool fx_server_serving(const fx_server *server);
 
-/** Counters since the start, for /metrics. @thread any */
+/** Counters since the start, for /metrics; without the built-in services. @thread any */
 struct fx_server_stats {
     uint64_t calls, calls_failed, calls_refused; /* refused: no free slot */
     uint32_t calls_active;

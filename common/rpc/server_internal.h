@@ -59,10 +59,10 @@ struct fx_call {
     uint64_t deadline_ms;
     const char *peer_name, *peer_address;
 
-    int refs;        /* the owner's, and one for each tag that is out */
-    bool ended;      /* the owner is through with it */
-    bool closed;     /* its status is chosen (and sent once no write is in flight) */
-    bool cancelled;  /* client gone or deadline passed */
+    int refs;       /* the owner's, and one for each tag that is out */
+    bool ended;     /* the owner is through with it */
+    bool closed;    /* its status is chosen (and sent once no write is in flight) */
+    bool cancelled; /* client gone or deadline passed */
     bool header_sent, writing, half_closed;
     int close_cancelled;
     int health_sent; /* a Watch stream: the last status sent; -1: none */
@@ -70,8 +70,8 @@ struct fx_call {
 
     grpc_byte_buffer *received, *sending, *reply;
     grpc_metadata header;
-    grpc_metadata trailers[FX_TRAILERS_MAX];
-    size_t trailer_count;
+    grpc_metadata trailers[FX_TRAILERS_MAX + 1]; /* and x-request-id */
+    size_t header_count, trailer_count;
     enum fx_code code;
     char text[FX_STATUS_TEXT_MAX];
     struct fx_tag recv, send, close, status, hand_back;

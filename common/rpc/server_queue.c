@@ -36,9 +36,9 @@ static void acceptor_post(struct fx_acceptor *acceptor) {
     struct fx_queue *queue = acceptor->queue;
     grpc_call_details_init(&acceptor->details);
     grpc_metadata_array_init(&acceptor->metadata);
-    grpc_call_error rc = grpc_server_request_call(
-        queue->server->core, &acceptor->rpc, &acceptor->details, &acceptor->metadata, queue->cq,
-        queue->cq, &acceptor->accept);
+    grpc_call_error rc =
+        grpc_server_request_call(queue->server->core, &acceptor->rpc, &acceptor->details,
+                                 &acceptor->metadata, queue->cq, queue->cq, &acceptor->accept);
     FX_ASSERT(rc == GRPC_CALL_OK);
 }
 
@@ -99,8 +99,8 @@ static void on_accept(void *owner, bool ok) {
         acceptor_again(acceptor);
         return;
     }
-    server->calls_total++;
     const struct fx_method *method = find_method(server, &acceptor->details.method, &pool);
+    if (!method || pool == &server->calls) server->calls_total++;
     if (!method) {
         reject(acceptor, FX_UNIMPLEMENTED, "this server has no such method");
         return;
@@ -157,8 +157,8 @@ static void sweep(struct fx_queue *queue) {
 void *fx_queue__run(void *argument) {
     struct fx_queue *queue = argument;
     for (;;) {
-        gpr_timespec until = queue->timed ? fx_rpc__in_ms(FX_SWEEP_MS)
-                                          : gpr_inf_future(GPR_CLOCK_MONOTONIC);
+        gpr_timespec until =
+            queue->timed ? fx_rpc__in_ms(FX_SWEEP_MS) : gpr_inf_future(GPR_CLOCK_MONOTONIC);
         grpc_event event = grpc_completion_queue_next(queue->cq, until, NULL);
         if (event.type == GRPC_QUEUE_SHUTDOWN) return NULL;
         if (event.type == GRPC_OP_COMPLETE) {

@@ -24,8 +24,8 @@ struct one {
 static int setup(void **state) {
     static struct fixture fixture;
     fixture = (struct fixture){0};
-    fixture.server = echo_open(&fixture.echo, (struct fx_server_opts){.calls_max = SLOTS},
-                               fixture.target);
+    fixture.server =
+        echo_open(&fixture.echo, (struct fx_server_opts){.calls_max = SLOTS}, fixture.target);
     fixture.base = event_base_new();
     fixture.client = echo_client(fixture.target, fixture.base, CALLS);
     *state = &fixture;
@@ -236,7 +236,9 @@ static void sum_start(evutil_socket_t fd, short what, void *user) {
 
 static void test_client_stream(void **state) {
     struct fixture *fixture = *state;
-    struct summing summing = {.one = {fixture, 0}};
+    struct summing summing = {
+        .one = {fixture, 0}
+    };
     fx_error err = {0};
     struct fx_client_request request = request_of(&summing.one, "/test.Echo/Sum", NULL);
     request.on_writable = sum_more;
@@ -249,7 +251,9 @@ static void test_client_stream(void **state) {
 
 static void test_client_stream_cancelled(void **state) {
     struct fixture *fixture = *state;
-    struct summing summing = {.one = {fixture, 0}};
+    struct summing summing = {
+        .one = {fixture, 0}
+    };
     fx_error err = {0};
     struct fx_client_request request = request_of(&summing.one, "/test.Echo/Sum", NULL);
     echo_check(fx_client_start(fixture->client, &request, &summing.call, &err), &err);
@@ -284,11 +288,16 @@ static void test_free_in_flight(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_64_at_once),        TEST(test_calls_max),
-        TEST(test_retry_after),       TEST(test_empty_stream),
-        TEST(test_server_stream_whole), TEST(test_cancel_mid_stream),
-        TEST(test_cancel_by_handle),  TEST(test_client_stream),
-        TEST(test_client_stream_cancelled), TEST(test_free_in_flight),
+        TEST(test_64_at_once),
+        TEST(test_calls_max),
+        TEST(test_retry_after),
+        TEST(test_empty_stream),
+        TEST(test_server_stream_whole),
+        TEST(test_cancel_mid_stream),
+        TEST(test_cancel_by_handle),
+        TEST(test_client_stream),
+        TEST(test_client_stream_cancelled),
+        TEST(test_free_in_flight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

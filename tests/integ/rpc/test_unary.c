@@ -11,8 +11,8 @@ struct fixture {
 static int setup(void **state) {
     static struct fixture fixture;
     fixture = (struct fixture){0};
-    fixture.server = echo_open(&fixture.echo, (struct fx_server_opts){.calls_max = 8},
-                               fixture.target);
+    fixture.server =
+        echo_open(&fixture.echo, (struct fx_server_opts){.calls_max = 8}, fixture.target);
     fixture.client = echo_client(fixture.target, NULL, 0);
     *state = &fixture;
     return 0;
@@ -40,9 +40,8 @@ static void test_large(void **state) {
     struct fixture *fixture = *state;
     static char token[60001], text[60001]; /* fits the call's arena of 64 KiB */
     memset(token, 'x', sizeof token - 1);
-    assert_int_equal(echo_call(fixture->client, "/test.Echo/Now", 0, token, 5000, text,
-                               sizeof text),
-                     FX_OK);
+    assert_int_equal(
+        echo_call(fixture->client, "/test.Echo/Now", 0, token, 5000, text, sizeof text), FX_OK);
     assert_string_equal(text, token);
 }
 
@@ -148,8 +147,10 @@ static void test_malformed(void **state) {
 
 static void test_metadata(void **state) {
     struct fixture *fixture = *state;
-    static const struct fx_client_metadata metadata[] = {{"x-test", "42"},
-                                                         {"authorization", "Bearer abc"}};
+    static const struct fx_client_metadata metadata[] = {
+        {"x-test",        "42"        },
+        {"authorization", "Bearer abc"}
+    };
     echo_request message = FRACTAL__V1__LIST_TENANTS_REQUEST__INIT;
     echo_reply *reply = NULL;
     uint8_t memory[1024];
