@@ -63,11 +63,11 @@ struct fx_step {
 
 /** One layer's cache. Page p of K is at k + p * page_stride_bytes and is
  *  [kv_heads][head_dim][page_tokens] (tokens are lanes); of V [kv_heads][page_tokens][head_dim]
- *  (dims are lanes). Both 32-byte aligned. Unwritten elements are never read into a result. */
+ *  (dims are lanes). Best 64-byte aligned. Unwritten elements are never read into a result. */
 enum fx_kv_type { FX_KV_F32, FX_KV_F16 };
 struct fx_kv {
     uint8_t *k, *v;
-    uint64_t page_stride_bytes; /* a multiple of 32, >= fx_kv_page_bytes */
+    uint64_t page_stride_bytes; /* a multiple of 4, >= fx_kv_page_bytes */
     enum fx_kv_type type;
 };
 /** Bytes of one K page (a V page is as large). */
@@ -116,12 +116,13 @@ struct fx_exec {
     struct fx_act last;         /* [logit_rows] hidden wide: the final norm */
     float *logits;              /* [logit_rows][vocab] what the last head computed */
     float *rope_cos, *rope_sin; /* [positions][head_dim/2] */
+    struct fx_mul *muls;        /* the launchers' own: [2 * experts + 3] */
 };
 
 /** Bytes of workspace; an op allocates nothing. @pre a checked shape, 1 <= logit_rows_max <=
  *  rows_max <= FX_ROWS_MAX */
 size_t fx_ops_workspace(const struct fx_shape *shape, uint32_t rows_max, uint32_t logit_rows_max);
-/** Lays the workspace out and fills the RoPE tables. `workspace` is 64-byte aligned, zeroed,
+/** Lays the workspace out and fills the RoPE tables. `workspace` is zeroed (of any alignment) and
  *  borrowed, as is `team`. */
 void fx_exec_init(struct fx_exec *exec, const struct fx_shape *shape, uint32_t rows_max,
                   uint32_t logit_rows_max, void *workspace, fx_team *team);
