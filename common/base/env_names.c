@@ -4,6 +4,7 @@ const char *const fx_env_names[] = {
     "FX_ADMIN_ADDR",
     "FX_BACKEND",
     "FX_BOOTSTRAP_TOKEN_FILE",
+    "FX_DRAIN_MS",
     "FX_GEN_RETAIN_S",
     "FX_GRPC_ADDR",
     "FX_HTTP_ADDR",
