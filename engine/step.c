@@ -39,7 +39,7 @@ static void sample_row(fx_engine *engine, uint32_t number, const float *logits) 
     if (!fx_sample(&slot->sampling, place, logits, engine->config->vocabulary, &engine->scratch,
                    &token, &why)) {
         char *detail = engine->details[number];
-        (void)snprintf(detail, FX_ENGINE_DETAIL_MAX, "token %u: %s", place, why.text);
+        (void)snprintf(detail, FX_ENGINE_DETAIL_MAX, "token %u: %.100s", place, why.text);
         engine->stats.rows_failed++;
         result_add(engine, (struct fx_engine_result){number, 0, 0, FX_ENGINE_FAILED, detail});
         return;

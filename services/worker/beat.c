@@ -1,0 +1,41 @@
+#include "services/worker/io_internal.h"
+#include "common/base/clock.h"
+#include "fractal/v1/scheduler.pb-c.h"
+
+enum { BEAT_DEADLINE_MS = 2000 };
+
+static void on_beat(void *user, const struct fx_client_result *result) {
+    worker_io *io = user;
+    io->beating = false;
+    status_set(io->opts.status, STATUS_REGISTERED, result->code == FX_OK);
+}
+
+/* The protocol's fields are not const; packing only reads them. */
+static char *text(const char *borrowed) {
+    return (char *)(uintptr_t)borrowed;
+}
+
+void io_beat(worker_io *io) {
+    if (io->beating) return;
+    Fractal__V1__RegisterWorkerRequest message = FRACTAL__V1__REGISTER_WORKER_REQUEST__INIT;
+    message.worker = text(io->opts.worker);
+    message.model = io->model;
+    message.model_name = text(io->opts.model->name);
+    message.slots = io->slots;
+    message.slots_free = io->slots - io->used;
+    message.numerics_id = io->numerics_id;
+    message.leaving = io->draining;
+    message.context_max = io->context_max;
+    const struct fx_client_request request = {
+        .method = "/fractal.v1.SchedulerService/RegisterWorker",
+        .message = &message,
+        .reply = &fractal__v1__register_worker_reply__descriptor,
+        .deadline_ms = BEAT_DEADLINE_MS,
+        .user = io,
+        .on_done = on_beat,
+    };
+    fx_error err = {0};
+    io->beat_ms = fx_clock_ms();
+    io->beating = fx_client_start(io->scheduler, &request, NULL, &err);
+    if (!io->beating) status_set(io->opts.status, STATUS_REGISTERED, 0);
+}

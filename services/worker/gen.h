@@ -1,0 +1,57 @@
+#pragma once
+#include "common/queue/queue.h"
+#include "engine/engine.h"
+#include <stdatomic.h>
+
+enum { GEN_DETAIL_MAX = FX_QUEUE_DETAIL_MAX };
+
+/** One of the worker's slots: a generation from its pull to the end of its last call. Belongs to
+ *  the I/O thread, but between an order to add it and the news of its end the engine thread reads
+ *  what is marked *, and writes `end` and `detail` before that news. */
+struct gen {
+    struct worker_io *io; /* its owner, for callbacks */
+    bool used;
+    fx_gen_id id;
+    uint32_t epoch;
+    uint32_t *ids;         /* * [context_max + 1]: the prompt, then tokens 1..have */
+    uint32_t prompt_count; /* * */
+    uint32_t logged;       /* * tokens that were logged when it came */
+    uint32_t max_tokens;   /* * */
+    uint32_t stops[FX_ENGINE_STOPS_MAX], stop_count; /* * */
+    struct fx_sampling sampling;                     /* * */
+
+    uint32_t have, sent, acked; /* tokens generated, handed to Redis, known to be logged */
+    uint32_t calls;             /* queue calls in flight that hold it */
+    uint64_t renewed_ms;        /* when its lease was last extended, or the call for it was sent */
+    bool in_engine;             /* added, and no news of its end yet */
+    bool dropping;              /* the engine was told to let go */
+    bool lost;                  /* another owns it, or nobody: nothing is written any more */
+    bool finishing, finished;   /* the finish is under way, is done */
+    bool inexact;               /* resumed behind tokens of other numerics */
+    enum fx_finish finish;      /* NONE until it has ended */
+
+    enum fx_engine_end end;
+    char detail[GEN_DETAIL_MAX];
+};
+
+static inline uint32_t *gen_tokens(const struct gen *gen) {
+    return gen->ids + gen->prompt_count;
+}
+
+/** I/O to engine. */
+enum order_kind {
+    ORDER_ADD,
+    ORDER_DROP, /* stop between steps; the news of the end comes unless it came already */
+};
+struct order {
+    enum order_kind kind;
+    struct gen *gen;
+};
+
+/** Engine to I/O. For each ORDER_ADD exactly one NEWS_END comes, as its last. */
+enum news_kind { NEWS_TOKEN, NEWS_END };
+struct news {
+    enum news_kind kind;
+    struct gen *gen;
+    uint32_t number, token;
+};

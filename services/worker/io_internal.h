@@ -1,0 +1,67 @@
+#pragma once
+/* The I/O thread's parts: private to services/worker/{io,pull,write,lease,beat}.c, all on its
+ * loop. */
+#include <event2/event.h>
+#include "common/base/arena.h"
+#include "common/rpc/client.h"
+#include "common/rpc/loop.h"
+#include "services/worker/io.h"
+
+enum {
+    IO_WRITES_MAX = 8,              /* pipelined writes under way; tokens beyond gather */
+    IO_TASK_ARENA_BYTES = 20 << 20, /* the largest task, unpacked */
+    IO_TICK_MS = 100,
+    IO_EVERY_MS = 1000, /* pull without a hint, heartbeat */
+};
+
+/* One pipelined write: row i appended gens[i]'s tokens first[i].. */
+struct io_write {
+    worker_io *io;
+    uint32_t left; /* rows without an answer; 0: free */
+    struct gen **gens;
+    uint32_t *first;
+};
+
+struct worker_io {
+    struct worker_io_opts opts;
+    uint32_t model, slots, context_max;
+    char numerics_id[FX_NUMERICS_ID_MAX];
+
+    fx_loop *loop;
+    fx_redis *redis;
+    fx_queue *queue;
+    fx_work *work;
+    fx_client *scheduler;
+    struct event *news_event, *tick_event;
+
+    struct gen *gens; /* [slots] */
+    uint32_t *ids;
+    uint32_t used;
+    struct io_write writes[IO_WRITES_MAX];
+    struct gen **write_gens;
+    uint32_t *write_first;
+    struct fx_append *appends; /* [slots] */
+    void *arena_bytes;
+    fx_arena arena;
+
+    bool pulling, pull_again; /* one pull at a time; hints that came meanwhile */
+    bool beating, draining;
+    uint64_t pulled_ms, beat_ms;
+    uint64_t progress, progress_ms; /* the engine's counter, and when it last moved */
+};
+
+/* pull.c */
+void io_pull(worker_io *io);
+/* write.c: sends what is new, ends what has ended, frees what is done. */
+void io_flush(worker_io *io);
+void io_news(worker_io *io);
+/* The lease is gone: nothing is written any more, the engine lets go. */
+void io_gen_lost(worker_io *io, struct gen *gen);
+void io_gen_cancel(worker_io *io, struct gen *gen);
+/* Frees the slot when engine and queue are done with it. */
+void io_gen_settle(worker_io *io, struct gen *gen);
+/* lease.c */
+void io_renew(worker_io *io, uint64_t now_ms);
+void io_give_back(worker_io *io);
+/* beat.c */
+void io_beat(worker_io *io);

@@ -1,0 +1,90 @@
+#include "common/base/hash.h"
+#include "common/base/log.h"
+#include "common/http/admin.h"
+#include "services/worker/io.h"
+
+enum { ID_BYTES = 16, CALLS_MAX = 64, STOP_MS = 2000 };
+
+static void status_init(struct worker_status *status, const struct worker_config *config,
+                        char worker[2 * ID_BYTES + 1]) {
+    uint8_t id[ID_BYTES];
+    fx_random(id, sizeof(id));
+    fx_hex((fx_span){id, sizeof(id)}, worker);
+    status->worker = worker;
+    status->model = config->model;
+    status->backend = config->backend;
+}
+
+static FX_MUST bool server_open(const struct worker_config *config, struct worker_status *status,
+                                fx_server **out, fx_error *err) {
+    struct fx_server_opts opts;
+    fx_service_server_opts(&config->service, &opts);
+    opts.calls_max = CALLS_MAX;
+    opts.context = status;
+    return fx_server_open(&opts, worker_methods, worker_methods_count, out, err);
+}
+
+static FX_MUST bool admin_open(const struct worker_config *config, struct worker_status *status,
+                               fx_admin **out, fx_error *err) {
+    const struct fx_admin_opts opts = {
+        .addr = config->service.admin_addr,
+        .ctx = status,
+        .ready = worker_ready,
+        .metrics = worker_metrics,
+    };
+    return fx_admin_open(&opts, out, err);
+}
+
+static void log_start(const engine_thread *engine, const struct fx_model_info *info,
+                      const struct worker_status *status, const fx_server *server) {
+    fx_log(FX_LOG_INFO, FX_EVENT("started"), FX_KS("worker", status->worker),
+           FX_KS("model", info->name), FX_KS("version", info->version),
+           FX_KS("dtype", fx_model_dtype_name(info->dtype)), FX_KS("backend", status->backend),
+           FX_KS("level", engine_thread_level(engine)),
+           FX_KI("context", engine_thread_context_max(engine)),
+           FX_KI("kv_blocks", status_get(status, STATUS_KV_BLOCKS)),
+           FX_KI("port", fx_server_port(server)));
+}
+
+static FX_MUST bool serve(const struct worker_config *config, fx_error *err) {
+    struct worker_status status = {0};
+    char worker[2 * ID_BYTES + 1];
+    fx_auto(fx_model) model = NULL; /* freed in reverse: each outlives what uses it */
+    fx_auto(engine_thread) engine = NULL;
+    fx_auto(fx_server) server = NULL;
+    fx_auto(fx_admin) admin = NULL;
+    fx_auto(worker_io) io = NULL;
+    status_init(&status, config, worker);
+    if (!fx_store_open(config->model_dir, config->model, &model, err)) return false;
+    const struct fx_model_info *info = fx_model_get_info(model);
+    if (!engine_thread_open(&(struct engine_thread_opts){config, model, &status}, &engine, err) ||
+        !server_open(config, &status, &server, err) || !admin_open(config, &status, &admin, err))
+        return false;
+    const struct worker_io_opts opts = {config, info, engine, &status, server, worker};
+    if (!worker_io_open(&opts, &io, err)) return false;
+    log_start(engine, info, &status, server);
+    int signal = fx_signal_wait();
+    fx_log(FX_LOG_INFO, FX_EVENT("draining"), FX_KI("signal", signal));
+    worker_io_drain(io, config->drain_ms);
+    return fx_server_stop(server, STOP_MS, err);
+}
+
+static FX_MUST bool run(int argc, char **argv, fx_error *err) {
+    struct worker_config config;
+    bool helped = false;
+    if (!fx_service_args(argc, argv, "fractal-worker", "runs generations of one model", worker_env,
+                         worker_env_count, &helped, err))
+        return false;
+    if (helped) return true;
+    if (!fx_env_load(worker_env, worker_env_count, &config, err) ||
+        !worker_config_check(&config, err))
+        return false;
+    fx_service_log("worker", &config.service);
+    return serve(&config, err);
+}
+
+int main(int argc, char **argv) {
+    fx_error err = {0};
+    fx_signal_block();
+    return fx_exit(run(argc, argv, &err), &err);
+}

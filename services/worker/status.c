@@ -1,0 +1,140 @@
+#include "services/worker/status.h"
+#include "common/base/auto.h"
+#include "common/http/admin.h"
+#include "fractal/v1/worker.pb-c.h"
+#include <stdio.h>
+
+enum { STALLED_MS_MAX = 5000 };
+
+static const struct {
+    enum status_number number;
+    enum fx_metric_type type;
+    const char *name, *help;
+} metrics[] = {
+    {STATUS_SLOTS,            FX_METRIC_GAUGE,   "fractal_worker_slots",                       "generations at once"   },
+    {STATUS_SLOTS_FREE,       FX_METRIC_GAUGE,   "fractal_worker_slots_free",                  "slots without one"     },
+    {STATUS_RUNNING,          FX_METRIC_GAUGE,   "fractal_worker_running",                     "sequences in the batch"},
+    {STATUS_WAITING,          FX_METRIC_GAUGE,   "fractal_worker_waiting",
+     "sequences that wait for KV blocks"                                                                               },
+    {STATUS_KV_BLOCKS,        FX_METRIC_GAUGE,   "fractal_worker_kv_blocks",                   "KV blocks in the pool" },
+    {STATUS_KV_BLOCKS_FREE,   FX_METRIC_GAUGE,   "fractal_worker_kv_blocks_free",
+     "KV blocks nobody holds"                                                                                          },
+    {STATUS_STEPS,            FX_METRIC_COUNTER, "fractal_worker_steps_total",                 "steps of the batch"    },
+    {STATUS_TOKENS_PREFILLED, FX_METRIC_COUNTER, "fractal_worker_tokens_prefilled_total",
+     "prompt tokens computed"                                                                                          },
+    {STATUS_TOKENS_DECODED,   FX_METRIC_COUNTER, "fractal_worker_tokens_decoded_total",
+     "tokens generated"                                                                                                },
+    {STATUS_PREEMPTIONS,      FX_METRIC_COUNTER, "fractal_worker_preemptions_total",
+     "sequences set back for want of KV blocks"                                                                        },
+    {STATUS_ROWS_FAILED,      FX_METRIC_COUNTER, "fractal_worker_rows_failed_total",
+     "rows whose logits were not numbers"                                                                              },
+    {STATUS_DENSE_MATMULS,    FX_METRIC_COUNTER, "fractal_worker_dense_matmuls_total",
+     "dense weight matrices read"                                                                                      },
+    {STATUS_DENSE_ROWS,       FX_METRIC_COUNTER, "fractal_worker_dense_rows_total",
+     "rows over all dense matmuls"                                                                                     },
+    {STATUS_EXPERT_MATMULS,   FX_METRIC_COUNTER, "fractal_worker_expert_matmuls_total",
+     "expert weight matrices read"                                                                                     },
+    {STATUS_EXPERT_ROWS,      FX_METRIC_COUNTER, "fractal_worker_expert_rows_total",
+     "rows over all expert matmuls"                                                                                    },
+    {STATUS_WEIGHT_BYTES,     FX_METRIC_COUNTER, "fractal_worker_weight_bytes_read_total",
+     "bytes of weights read"                                                                                           },
+    {STATUS_TAKEN,            FX_METRIC_COUNTER, "fractal_worker_generations_taken_total",
+     "generations taken"                                                                                               },
+    {STATUS_RESUMED,          FX_METRIC_COUNTER, "fractal_worker_generations_resumed_total",
+     "of them with tokens of an earlier worker"                                                                        },
+    {STATUS_FINISHED,         FX_METRIC_COUNTER, "fractal_worker_generations_finished_total",
+     "generations ended by stop or length"                                                                             },
+    {STATUS_CANCELLED,        FX_METRIC_COUNTER, "fractal_worker_generations_cancelled_total",
+     "generations cancelled"                                                                                           },
+    {STATUS_FAILED,           FX_METRIC_COUNTER, "fractal_worker_generations_failed_total",
+     "generations ended by an error"                                                                                   },
+    {STATUS_LEASES_LOST,      FX_METRIC_COUNTER, "fractal_worker_leases_lost_total",
+     "generations dropped because another owns them"                                                                   },
+    {STATUS_APPEND_WRITES,    FX_METRIC_COUNTER, "fractal_worker_append_writes_total",
+     "pipelined writes to the logs"                                                                                    },
+    {STATUS_APPENDS,          FX_METRIC_COUNTER, "fractal_worker_appends_total",               "appends in them"       },
+    {STATUS_GAPS,             FX_METRIC_COUNTER, "fractal_worker_gaps_total",
+     "appends sent again because Redis had fewer tokens"                                                               },
+    {STATUS_REDIS_RECONNECTS, FX_METRIC_COUNTER, "fractal_worker_redis_reconnects_total",
+     "connections to Redis lost or refused"                                                                            },
+    {STATUS_REDIS_READY,      FX_METRIC_GAUGE,   "fractal_worker_redis_ready",                 "1: Redis answers"      },
+    {STATUS_REGISTERED,       FX_METRIC_GAUGE,   "fractal_worker_registered",
+     "1: the scheduler took the last heartbeat"                                                                        },
+    {STATUS_STALLED_MS,       FX_METRIC_GAUGE,   "fractal_worker_stalled_ms",
+     "how long work has waited without progress"                                                                       },
+};
+
+void worker_status_engine(struct worker_status *status, const struct fx_engine_stats *stats) {
+    status_set(status, STATUS_RUNNING, stats->running);
+    status_set(status, STATUS_WAITING, stats->waiting);
+    status_set(status, STATUS_KV_BLOCKS, stats->pages);
+    status_set(status, STATUS_KV_BLOCKS_FREE, stats->pages_free);
+    status_set(status, STATUS_STEPS, stats->steps);
+    status_set(status, STATUS_TOKENS_PREFILLED, stats->tokens_prefilled);
+    status_set(status, STATUS_TOKENS_DECODED, stats->tokens_decoded);
+    status_set(status, STATUS_PREEMPTIONS, stats->preemptions);
+    status_set(status, STATUS_ROWS_FAILED, stats->rows_failed);
+    status_set(status, STATUS_DENSE_MATMULS, stats->dense_matmuls);
+    status_set(status, STATUS_DENSE_ROWS, stats->dense_rows);
+    status_set(status, STATUS_EXPERT_MATMULS, stats->expert_matmuls);
+    status_set(status, STATUS_EXPERT_ROWS, stats->expert_rows);
+    status_set(status, STATUS_WEIGHT_BYTES, stats->weight_bytes);
+}
+
+static bool unready(char *reason, const char *why) {
+    (void)snprintf(reason, FX_ADMIN_REASON_MAX, "%s", why);
+    return false;
+}
+
+bool worker_ready(void *ctx, char *reason) {
+    const struct worker_status *status = ctx;
+    if (status_get(status, STATUS_DRAINING)) return unready(reason, "draining");
+    if (!status_get(status, STATUS_REDIS_READY)) return unready(reason, "Redis does not answer");
+    if (!status_get(status, STATUS_REGISTERED))
+        return unready(reason, "the scheduler does not answer");
+    if (status_get(status, STATUS_STALLED_MS) > STALLED_MS_MAX)
+        return unready(reason, "work waits and no step makes progress");
+    return true;
+}
+
+void worker_metrics(void *ctx, fx_buf *out) {
+    const struct worker_status *status = ctx;
+    for (size_t i = 0; i < FX_COUNT(metrics); i++) {
+        fx_metric_family(out, metrics[i].type, metrics[i].name, metrics[i].help);
+        fx_metric_sample(out, metrics[i].name, "model", status->model,
+                         status_get(status, metrics[i].number));
+    }
+}
+
+/* The protocol's fields are not const; nothing writes through them. */
+static char *text(const char *borrowed) {
+    return (char *)(uintptr_t)borrowed;
+}
+
+static void get_worker(fx_call *call, const void *request, void *context) {
+    (void)request;
+    const struct worker_status *status = context;
+    Fractal__V1__WorkerStatus reply = FRACTAL__V1__WORKER_STATUS__INIT;
+    reply.worker = text(status->worker);
+    reply.model_name = text(status->model);
+    reply.backend = text(status->backend);
+    reply.slots = (uint32_t)status_get(status, STATUS_SLOTS);
+    reply.slots_free = (uint32_t)status_get(status, STATUS_SLOTS_FREE);
+    reply.kv_blocks = (uint32_t)status_get(status, STATUS_KV_BLOCKS);
+    reply.kv_blocks_free = (uint32_t)status_get(status, STATUS_KV_BLOCKS_FREE);
+    reply.steps = status_get(status, STATUS_STEPS);
+    reply.tokens_prefilled = status_get(status, STATUS_TOKENS_PREFILLED);
+    reply.tokens_decoded = status_get(status, STATUS_TOKENS_DECODED);
+    reply.dense_matmuls = status_get(status, STATUS_DENSE_MATMULS);
+    reply.dense_rows = status_get(status, STATUS_DENSE_ROWS);
+    reply.expert_matmuls = status_get(status, STATUS_EXPERT_MATMULS);
+    reply.expert_rows = status_get(status, STATUS_EXPERT_ROWS);
+    reply.weight_bytes_read = status_get(status, STATUS_WEIGHT_BYTES);
+    fx_call_reply(call, &reply);
+}
+
+const struct fx_method worker_methods[] = {
+    {"/fractal.v1.WorkerService/GetWorker", get_worker,
+     &fractal__v1__get_worker_request__descriptor, FX_RPC_UNARY, 2000, 1024},
+};
+const size_t worker_methods_count = FX_COUNT(worker_methods);

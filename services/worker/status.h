@@ -1,0 +1,67 @@
+#pragma once
+#include "common/base/span.h"
+#include "common/rpc/server.h"
+#include "engine/engine.h"
+#include "services/worker/config.h"
+#include <stdatomic.h>
+
+/** What the worker tells of itself. Each number is written by one thread and read by any. */
+enum status_number {
+    STATUS_SLOTS,
+    STATUS_SLOTS_FREE,
+    STATUS_RUNNING,
+    STATUS_WAITING,
+    STATUS_KV_BLOCKS,
+    STATUS_KV_BLOCKS_FREE,
+    STATUS_STEPS,
+    STATUS_TOKENS_PREFILLED,
+    STATUS_TOKENS_DECODED,
+    STATUS_PREEMPTIONS,
+    STATUS_ROWS_FAILED,
+    STATUS_DENSE_MATMULS,
+    STATUS_DENSE_ROWS,
+    STATUS_EXPERT_MATMULS,
+    STATUS_EXPERT_ROWS,
+    STATUS_WEIGHT_BYTES,
+    STATUS_TAKEN,
+    STATUS_RESUMED,
+    STATUS_FINISHED,
+    STATUS_CANCELLED,
+    STATUS_FAILED,
+    STATUS_LEASES_LOST,
+    STATUS_APPEND_WRITES,
+    STATUS_APPENDS,
+    STATUS_GAPS,
+    STATUS_REDIS_RECONNECTS,
+    STATUS_REDIS_READY,
+    STATUS_REGISTERED,
+    STATUS_STALLED_MS, /* how long work has waited without any progress */
+    STATUS_DRAINING,
+    STATUS_COUNT,
+};
+
+struct worker_status {
+    _Atomic uint64_t number[STATUS_COUNT];
+    const char *worker, *model, *backend; /* set before the threads start */
+};
+
+static inline void status_set(struct worker_status *status, enum status_number which,
+                              uint64_t value) {
+    atomic_store_explicit(&status->number[which], value, memory_order_relaxed);
+}
+static inline void status_add(struct worker_status *status, enum status_number which,
+                              uint64_t value) {
+    (void)atomic_fetch_add_explicit(&status->number[which], value, memory_order_relaxed);
+}
+static inline uint64_t status_get(const struct worker_status *status, enum status_number which) {
+    return atomic_load_explicit(&status->number[which], memory_order_relaxed);
+}
+
+/** Copies the engine's counters. @thread engine */
+void worker_status_engine(struct worker_status *status, const struct fx_engine_stats *stats);
+/** For fx_admin; `ctx` is the worker_status. */
+bool worker_ready(void *ctx, char *reason);
+void worker_metrics(void *ctx, fx_buf *out);
+/** WorkerService; the server's context is the worker_status. */
+extern const struct fx_method worker_methods[];
+extern const size_t worker_methods_count;
