@@ -101,7 +101,8 @@ static FX_MUST bool check_off(const json_t *root, fx_error *err) {
         return fx_fail(err, FX_UNIMPLEMENTED, "quantization_config is not supported");
     const json_t *partial = get(root, "partial_rotary_factor");
     if (partial && json_number_value(partial) != 1.0)
-        return fx_fail(err, FX_UNIMPLEMENTED, "partial_rotary_factor other than 1 is not supported");
+        return fx_fail(err, FX_UNIMPLEMENTED,
+                       "partial_rotary_factor other than 1 is not supported");
     const json_t *act = get(root, "hidden_act");
     const char *name = act ? json_string_value(act) : "silu";
     if (!name || strcmp(name, "silu") != 0)
@@ -156,8 +157,8 @@ static FX_MUST bool get_experts(const json_t *root, const struct family *family,
     struct number_field experts = {"num_local_experts", family->experts, 1, FX_MODEL_EXPERTS_MAX,
                                    &out->experts};
     if (!get_number(root, experts, err)) return false;
-    struct number_field chosen = {"num_experts_per_tok", family->experts_per_token, 1,
-                                  out->experts, &out->experts_per_token};
+    struct number_field chosen = {"num_experts_per_tok", family->experts_per_token, 1, out->experts,
+                                  &out->experts_per_token};
     return get_number(root, chosen, err);
 }
 
@@ -214,8 +215,8 @@ static FX_MUST bool get_bos(const json_t *root, struct fx_model_config *out, fx_
     return !out->has_bos || get_number(root, bos, err);
 }
 
-static FX_MUST bool parse(const json_t *root, const json_t *generation,
-                          struct fx_model_config *out, fx_error *err) {
+static FX_MUST bool parse(const json_t *root, const json_t *generation, struct fx_model_config *out,
+                          fx_error *err) {
     const struct family *family;
     double norm_eps;
     if (!find_family(root, &family, err) || !check_off(root, err) ||

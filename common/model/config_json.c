@@ -28,8 +28,7 @@ bool fx_config__json(fx_span text, struct fx_json_limits limits, json_t **out, f
         return fx_fail(err, FX_INVALID_ARGUMENT, "JSON of %zu values, at most %zu", values,
                        limits.values_max);
     json_error_t at;
-    fx_auto(json_t) root =
-        json_loadb((const char *)text.at, text.len, JSON_REJECT_DUPLICATES, &at);
+    fx_auto(json_t) root = json_loadb((const char *)text.at, text.len, JSON_REJECT_DUPLICATES, &at);
     if (!root)
         return fx_fail(err, FX_INVALID_ARGUMENT, "JSON line %d column %d: %.100s", at.line,
                        at.column, at.text);

@@ -123,8 +123,8 @@ bool fx_manifest_tensor(const json_t *manifest, const char *name, struct fx_mani
         !get_text(entry, "layout", layout, sizeof layout, err))
         return fx_wrap(err, "tensor '%.150s'", name);
     out->layout = fx_layout_of(layout);
-    return out->layout || fx_fail(err, FX_DATA_LOSS, "manifest: tensor '%.150s': layout '%s'",
-                                  name, layout);
+    return out->layout ||
+           fx_fail(err, FX_DATA_LOSS, "manifest: tensor '%.150s': layout '%s'", name, layout);
 }
 
 size_t fx_manifest_file_count(const json_t *manifest) {

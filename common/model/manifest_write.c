@@ -17,28 +17,26 @@ json_t *fx_manifest_new(const struct fx_model_info *info, const char *config_dig
     for (uint32_t i = 0; i < info->eos_count; i++)
         if (json_array_append_new(ids, json_integer(info->eos_ids[i])) != 0) return NULL;
     const char *tokenizer = info->tokenizer_digest[0] ? info->tokenizer_digest : NULL;
-    return json_pack("{s:i, s:s, s:s, s:I, s:s, s:s, s:s, s:s, s:s?, s:s, s:b, s:O, s:I, s:I, s:{},"
-                     " s:{}}",
-                     "schema", FX_MANIFEST_SCHEMA, "name", info->name, "version", info->version,
-                     "created_s", (json_int_t)info->created_s, "dtype",
-                     fx_model_dtype_name(info->dtype), "codec", fx_manifest_codec(info->dtype),
-                     "layout", FX_PACK_ID, "config_digest", config_digest, "tokenizer_digest",
-                     tokenizer, "weight_digest", info->weight_digest, "has_chat_template",
-                     (int)info->has_chat_template, "eos_ids", ids, "context_max",
-                     (json_int_t)info->context_max, "vocabulary", (json_int_t)info->vocabulary,
-                     "tensors", "files");
+    return json_pack(
+        "{s:i, s:s, s:s, s:I, s:s, s:s, s:s, s:s, s:s?, s:s, s:b, s:O, s:I, s:I, s:{},"
+        " s:{}}",
+        "schema", FX_MANIFEST_SCHEMA, "name", info->name, "version", info->version, "created_s",
+        (json_int_t)info->created_s, "dtype", fx_model_dtype_name(info->dtype), "codec",
+        fx_manifest_codec(info->dtype), "layout", FX_PACK_ID, "config_digest", config_digest,
+        "tokenizer_digest", tokenizer, "weight_digest", info->weight_digest, "has_chat_template",
+        (int)info->has_chat_template, "eos_ids", ids, "context_max", (json_int_t)info->context_max,
+        "vocabulary", (json_int_t)info->vocabulary, "tensors", "files");
 }
 
 bool fx_manifest_add_tensor(json_t *manifest, const char *name,
                             const struct fx_manifest_tensor *tensor,
-                            const struct fx_manifest_slice *slices, uint32_t count,
-                            fx_error *err) {
+                            const struct fx_manifest_slice *slices, uint32_t count, fx_error *err) {
     fx_auto(json_t) parts = json_array();
     for (uint32_t i = 0; i < count; i++) {
         char file[FX_MANIFEST_FILE_MAX];
         fx_manifest_part_name(slices[i].part, file);
-        json_t *slice = json_pack("{s:s, s:I, s:I}", "file", file, "row",
-                                  (json_int_t)slices[i].row, "rows", (json_int_t)slices[i].rows);
+        json_t *slice = json_pack("{s:s, s:I, s:I}", "file", file, "row", (json_int_t)slices[i].row,
+                                  "rows", (json_int_t)slices[i].rows);
         if (json_array_append_new(parts, slice) != 0)
             return fx_fail(err, FX_RESOURCE_EXHAUSTED, "memory for the manifest");
     }
@@ -52,8 +50,8 @@ bool fx_manifest_add_tensor(json_t *manifest, const char *name,
 }
 
 bool fx_manifest_add_file(json_t *manifest, const struct fx_manifest_file *file, fx_error *err) {
-    json_t *entry = json_pack("{s:I, s:s}", "bytes", (json_int_t)file->bytes, "sha256",
-                              file->sha256);
+    json_t *entry =
+        json_pack("{s:I, s:s}", "bytes", (json_int_t)file->bytes, "sha256", file->sha256);
     return json_object_set_new(json_object_get(manifest, "files"), file->name, entry) == 0 ||
            fx_fail(err, FX_RESOURCE_EXHAUSTED, "memory for the manifest");
 }

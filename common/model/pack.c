@@ -16,9 +16,9 @@ static const struct shape model_head[] = {
      offsetof(struct fx_model_weights, embed)},
 };
 static const struct shape model_tail[] = {
-    {"model.norm.weight", FX_PACK_VECTOR, ONE, HIDDEN, offsetof(struct fx_model_weights, norm)},
-    {"lm_head.weight", FX_PACK_MATRIX, VOCABULARY, HIDDEN,
-     offsetof(struct fx_model_weights, lm_head)},
+    {"model.norm.weight", FX_PACK_VECTOR, ONE,        HIDDEN, offsetof(struct fx_model_weights, norm)   },
+    {"lm_head.weight",    FX_PACK_MATRIX, VOCABULARY, HIDDEN,
+     offsetof(struct fx_model_weights,                                                          lm_head)},
 };
 #define LAYER(member) offsetof(struct fx_layer_weights, member)
 static const struct shape attention[] = {
@@ -53,8 +53,8 @@ struct place {
 };
 
 static uint32_t layer_count(const struct fx_model_config *config) {
-    size_t mlp = config->experts ? FX_COUNT(router) + FX_COUNT(expert) * config->experts
-                                 : FX_COUNT(dense);
+    size_t mlp =
+        config->experts ? FX_COUNT(router) + FX_COUNT(expert) * config->experts : FX_COUNT(dense);
     return (uint32_t)(FX_COUNT(attention) + mlp);
 }
 

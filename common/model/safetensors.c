@@ -11,9 +11,15 @@ static const struct {
     const char *name;
     uint32_t bytes;
 } dtypes[] = {
-    [FX_DTYPE_F64] = {"F64", 8},   [FX_DTYPE_F32] = {"F32", 4}, [FX_DTYPE_F16] = {"F16", 2},
-    [FX_DTYPE_BF16] = {"BF16", 2}, [FX_DTYPE_I64] = {"I64", 8}, [FX_DTYPE_I32] = {"I32", 4},
-    [FX_DTYPE_I16] = {"I16", 2},   [FX_DTYPE_I8] = {"I8", 1},   [FX_DTYPE_U8] = {"U8", 1},
+    [FX_DTYPE_F64] = {"F64",  8},
+      [FX_DTYPE_F32] = {"F32",  4},
+      [FX_DTYPE_F16] = {"F16",  2},
+    [FX_DTYPE_BF16] = {"BF16", 2},
+      [FX_DTYPE_I64] = {"I64",  8},
+      [FX_DTYPE_I32] = {"I32",  4},
+    [FX_DTYPE_I16] = {"I16",  2},
+      [FX_DTYPE_I8] = {"I8",   1},
+      [FX_DTYPE_U8] = {"U8",   1},
     [FX_DTYPE_BOOL] = {"BOOL", 1},
 };
 
@@ -91,8 +97,10 @@ const struct fx_tensor *fx_safetensors_find(const fx_safetensors *file, const ch
         size_t middle = low + (high - low) / 2;
         int order = strcmp(name, file->by_name[middle]->name);
         if (order == 0) return file->by_name[middle];
-        if (order < 0) high = middle;
-        else low = middle + 1;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
     }
     return NULL;
 }

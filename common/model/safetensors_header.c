@@ -34,8 +34,11 @@ static FX_MUST bool check_metadata(const json_t *metadata, fx_error *err) {
     json_t *value;
     if (!json_is_object(metadata))
         return fx_fail(err, FX_INVALID_ARGUMENT, "__metadata__ is not an object");
-    json_object_foreach((json_t *)(uintptr_t)metadata, key, value) if (!json_is_string(value))
-        return fx_fail(err, FX_INVALID_ARGUMENT, "__metadata__ '%.100s' is not a string", key);
+    json_object_foreach(
+        (json_t *)(uintptr_t)metadata, key,
+        value) if (!json_is_string(value)) return fx_fail(err, FX_INVALID_ARGUMENT,
+                                                          "__metadata__ '%.100s' is not a string",
+                                                          key);
     return true;
 }
 

@@ -29,8 +29,7 @@ static uint64_t spec_bytes(const struct fx_tensor_spec *spec) {
     return bytes;
 }
 
-static void put_entry(fx_buf *out, const struct fx_tensor_spec *spec, uint64_t at,
-                      uint64_t bytes) {
+static void put_entry(fx_buf *out, const struct fx_tensor_spec *spec, uint64_t at, uint64_t bytes) {
     char text[HEADER_ENTRY_MAX];
     size_t len = (size_t)snprintf(text, sizeof text, "%s\"%.*s\":{\"dtype\":\"%s\",\"shape\":[",
                                   out->len > 1 ? "," : "", FX_TENSOR_NAME_MAX, spec->name,

@@ -31,8 +31,7 @@ static FX_MUST bool open_regular(const char *path, int *fd, uint64_t *bytes, fx_
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*fd < 0 || fstat(*fd, &stat) != 0) return fx_fail_errno(err, "'%.150s'", last_part(path));
     if (!S_ISREG(stat.st_mode))
-        return fx_fail(err, FX_INVALID_ARGUMENT, "'%.150s' is not a regular file",
-                       last_part(path));
+        return fx_fail(err, FX_INVALID_ARGUMENT, "'%.150s' is not a regular file", last_part(path));
     *bytes = (uint64_t)stat.st_size;
     return true;
 }

@@ -32,8 +32,7 @@ bool fx_file__exists(const char *path);
 /** The size of a regular file. */
 FX_MUST bool fx_file__size(const char *path, uint64_t *bytes, fx_error *err);
 /** A whole file with a NUL after it. @own free(out->at) @err INVALID_ARGUMENT: larger */
-FX_MUST bool fx_file__read(const char *path, size_t bytes_max, struct fx_bytes *out,
-                           fx_error *err);
+FX_MUST bool fx_file__read(const char *path, size_t bytes_max, struct fx_bytes *out, fx_error *err);
 /** A new durable file. */
 FX_MUST bool fx_file__write(const char *path, fx_span bytes, fx_error *err);
 FX_MUST bool fx_file__pwrite(int fd, uint64_t at, fx_span bytes, fx_error *err);

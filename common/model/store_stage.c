@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include "common/model/store_names.h"
 
 #define STAGES ".import"
@@ -12,19 +13,22 @@ static int open_dir(const char *path) {
     return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static void sweep_one(const char *dir, const char *name) {
+static void sweep_one(const char *dir, const char *name, uint32_t age_s_min) {
     char path[FX_PATH_MAX];
+    struct stat stat;
     if (!fx_file__path(path, NULL, "%s/%s", dir, name)) return;
     fx_auto_fd fd = open_dir(path);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) fx_file__remove_tree(path);
+    if (fd < 0 || fstat(fd, &stat) != 0 || stat.st_uid != geteuid()) return;
+    if (time(NULL) - stat.st_mtime < (time_t)age_s_min) return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) fx_file__remove_tree(path);
 }
 
-void fx_stage__sweep(const char *dir, const char *prefix) {
+void fx_stage__sweep(const char *dir, const char *prefix, uint32_t age_s_min) {
     DIR *entries = opendir(dir);
     if (!entries) return;
     for (const struct dirent *entry; (entry = readdir(entries));)
         if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 && entry->d_name[0] != '.')
-            sweep_one(dir, entry->d_name);
+            sweep_one(dir, entry->d_name, age_s_min);
     (void)closedir(entries);
 }
 
@@ -66,7 +70,7 @@ bool fx_stage__begin(const char *store_dir, struct fx_stage *stage, fx_error *er
         !stages_path(store_dir, stages, err) || !make_dir(stages, err) ||
         !fx_stage__lock(stage, &lock, err))
         return false;
-    fx_stage__sweep(stages, "");
+    fx_stage__sweep(stages, "", 0);
     return make_stage(stage, stages, err);
 }
 
@@ -100,8 +104,8 @@ static void remove_orphans(const char *model, uint64_t current) {
 static FX_MUST bool check_number(void *ctx, const char *name, fx_error *err) {
     const char *ours = ctx;
     return strcmp(name, ours) == 0 || fx_model_number(name) != fx_model_number(ours) ||
-           fx_fail(err, FX_ALREADY_EXISTS,
-                   "'%s' has the same number as '%s': choose another name", ours, name);
+           fx_fail(err, FX_ALREADY_EXISTS, "'%s' has the same number as '%s': choose another name",
+                   ours, name);
 }
 
 bool fx_stage__version(const struct fx_stage *stage, const char *name,
@@ -147,8 +151,7 @@ bool fx_stage__publish(struct fx_stage *stage, const char *name, const char *ver
                        fx_error *err) {
     char model[FX_PATH_MAX], path[FX_PATH_MAX];
     if (!make_model_dir(stage->store, name, model, err) ||
-        !fx_file__path(path, err, "%s/%s", model, version) ||
-        !fx_file__sync_dir(stage->path, err))
+        !fx_file__path(path, err, "%s/%s", model, version) || !fx_file__sync_dir(stage->path, err))
         return false;
     if (rename(stage->path, path) != 0) return fx_fail_errno(err, "rename to '%s'", path);
     memcpy(stage->path, path, sizeof path); /* until `current` names it, it is ours to remove */

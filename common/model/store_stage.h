@@ -1,8 +1,8 @@
 #pragma once
 #include "common/model/store_file.h"
 
-/** A version while it is being made: <store>/.import/<random>, locked as long as its maker lives, so
- *  that the next one can tell what a killed one left. */
+/** A version while it is being made: <store>/.import/<random>, locked as long as its maker lives,
+ * so that the next one can tell what a killed one left. */
 struct fx_stage {
     char store[FX_PATH_MAX], path[FX_PATH_MAX];
     int fd; /* of the folder, locked */
@@ -22,5 +22,5 @@ FX_MUST bool fx_stage__version(const struct fx_stage *stage, const char *name,
 FX_MUST bool fx_stage__publish(struct fx_stage *stage, const char *name, const char *version,
                                fx_error *err);
 
-/** Removes folders `<dir>/<prefix>*` whose lock nobody holds. */
-void fx_stage__sweep(const char *dir, const char *prefix);
+/** Removes our user's folders `<dir>/<prefix>*` that nobody locks and that are at least so old. */
+void fx_stage__sweep(const char *dir, const char *prefix, uint32_t age_s_min);
