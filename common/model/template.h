@@ -10,8 +10,8 @@ typedef struct fx_template fx_template;
 
 enum {
     FX_TEMPLATE_SOURCE_BYTES_MAX = 256 * 1024,
-    FX_TEMPLATE_DEPTH_MAX = 64,         /* nested blocks, or nested expressions */
-    FX_TEMPLATE_STEPS_MAX = 2000000,    /* nodes evaluated in one render */
+    FX_TEMPLATE_DEPTH_MAX = 64,      /* nested blocks, or nested expressions */
+    FX_TEMPLATE_STEPS_MAX = 2000000, /* nodes evaluated in one render */
     FX_TEMPLATE_OUTPUT_BYTES_MAX = 8 * 1024 * 1024,
     FX_TEMPLATE_MESSAGES_MAX = 4096,
 };

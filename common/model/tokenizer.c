@@ -1,5 +1,5 @@
-#include "common/base/heap.h"
 #include "common/model/tokenizer_internal.h"
+#include "common/base/heap.h"
 
 void fx_tokenizer_free(fx_tokenizer *tokenizer) {
     if (!tokenizer) return;

@@ -1,5 +1,5 @@
-#include "common/base/heap.h"
 #include "common/model/tokenizer_internal.h"
+#include "common/base/heap.h"
 
 /* Byte-pair merging as `tokenizers` does it: the lowest rank first, among equals the leftmost. A
  * binary heap of candidates over a linked list of symbols; stale candidates are skipped. */

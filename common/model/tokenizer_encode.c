@@ -31,8 +31,7 @@ bool fx_tokenizer__find_added(const struct fx_added_set *set, fx_span text, size
                               struct fx_found *out) {
     if (!set->count) return false;
     for (size_t at = from; at < text.len; at++) {
-        const struct fx_added *added =
-            longest_at(set, (fx_span){text.at + at, text.len - at});
+        const struct fx_added *added = longest_at(set, (fx_span){text.at + at, text.len - at});
         if (!added) continue;
         *out = (struct fx_found){added, at};
         return true;

@@ -23,7 +23,8 @@ static FX_MUST bool check_pre_tokenizer(const json_t *part, fx_error *err) {
         return fx_fail(err, FX_UNIMPLEMENTED,
                        "pre_tokenizer ByteLevel: add_prefix_space is not supported");
     if (!json_is_false(json_object_get(part, "use_regex")))
-        return fx_fail(err, FX_UNIMPLEMENTED, "pre_tokenizer ByteLevel: use_regex is not supported");
+        return fx_fail(err, FX_UNIMPLEMENTED,
+                       "pre_tokenizer ByteLevel: use_regex is not supported");
     return true;
 }
 

@@ -1,5 +1,5 @@
-#include "common/base/heap.h"
 #include "common/model/tokenizer_load.h"
+#include "common/base/heap.h"
 
 /* "text" or {"content": "text", ...}; null for none. */
 static const char *token_text(const json_t *config, const char *key) {

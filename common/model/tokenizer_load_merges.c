@@ -17,8 +17,7 @@ static FX_MUST bool find_bytes(struct fx_loader *loader, fx_error *err) {
         char name[3];
         encode_point(loader->alphabet.point_of[byte], name);
         const json_t *id = json_object_get(loader->vocab, name);
-        if (!id)
-            return fx_fail(err, FX_UNIMPLEMENTED, "model: no token for the byte 0x%02x", byte);
+        if (!id) return fx_fail(err, FX_UNIMPLEMENTED, "model: no token for the byte 0x%02x", byte);
         loader->tokenizer->byte_ids[byte] = (uint32_t)json_integer_value(id);
     }
     return true;
@@ -40,8 +39,7 @@ static bool split_merge(const json_t *merge, fx_span parts[2]) {
 }
 
 static FX_MUST bool part_id(struct fx_loader *loader, fx_span part, uint32_t *id, fx_error *err) {
-    const json_t *found =
-        json_object_getn(loader->vocab, (const char *)part.at, part.len);
+    const json_t *found = json_object_getn(loader->vocab, (const char *)part.at, part.len);
     if (!found)
         return fx_fail(err, FX_INVALID_ARGUMENT, "'%.*s' is not in the vocabulary",
                        (int)(part.len < 64 ? part.len : 64), (const char *)part.at);

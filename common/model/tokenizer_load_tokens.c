@@ -1,5 +1,5 @@
-#include "common/base/heap.h"
 #include "common/model/tokenizer_load.h"
+#include "common/base/heap.h"
 
 enum { SHOWN_MAX = 64 }; /* bytes of a token in an error */
 
@@ -59,8 +59,10 @@ static FX_MUST bool put_token(struct fx_loader *loader, fx_span text, uint32_t i
                        SHOWN_MAX, (const char *)text.at);
     int64_t len = fx_alphabet__decode(&loader->alphabet, text, loader->pool_next);
     *token = (struct fx_token){.at = loader->pool_next, .is_word = len >= 0};
-    if (len < 0) len = (int64_t)pool_copy(loader, text).len;
-    else loader->pool_next += len;
+    if (len < 0)
+        len = (int64_t)pool_copy(loader, text).len;
+    else
+        loader->pool_next += len;
     token->len = (uint32_t)len;
     if (token->len > loader->tokenizer->bytes_max) loader->tokenizer->bytes_max = token->len;
     return true;
@@ -125,8 +127,7 @@ static FX_MUST bool sort_added(struct fx_added_set *set, fx_error *err) {
     if (set->count) qsort(set->at, set->count, sizeof *set->at, compare_added);
     for (size_t i = 1; i < set->count; i++)
         if (fx_span_eq(set->at[i - 1].text, set->at[i].text))
-            return fx_fail(err, FX_INVALID_ARGUMENT, "added token %u stands twice",
-                           set->at[i].id);
+            return fx_fail(err, FX_INVALID_ARGUMENT, "added token %u stands twice", set->at[i].id);
     return true;
 }
 

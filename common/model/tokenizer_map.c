@@ -1,5 +1,5 @@
-#include "common/base/heap.h"
 #include "common/model/tokenizer_internal.h"
+#include "common/base/heap.h"
 
 /* splitmix64's finaliser */
 static uint64_t mix(uint64_t x) {

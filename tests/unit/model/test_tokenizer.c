@@ -80,18 +80,15 @@ static void check_decode_row(const fx_tokenizer *tokenizer, const json_t *row) {
 }
 
 static void check_vectors(const char *name, const char *path) {
-    fx_auto(fx_tokenizer) tokenizer =
-        fixture_load(path, NULL);
+    fx_auto(fx_tokenizer) tokenizer = fixture_load(path, NULL);
     fx_auto(json_t) all = fixture_json(FX_VECTORS_FOLDER "tokenizer-vectors.json");
     const json_t *vectors = json_object_get(all, name);
     json_t *row;
     size_t i;
     assert_true(json_array_size(json_object_get(vectors, "encode")) >= 100);
-    json_array_foreach(json_object_get(vectors, "encode"), i, row)
-        check_encode_row(tokenizer, row);
+    json_array_foreach(json_object_get(vectors, "encode"), i, row) check_encode_row(tokenizer, row);
     assert_true(json_array_size(json_object_get(vectors, "decode")) >= 80);
-    json_array_foreach(json_object_get(vectors, "decode"), i, row)
-        check_decode_row(tokenizer, row);
+    json_array_foreach(json_object_get(vectors, "decode"), i, row) check_decode_row(tokenizer, row);
 }
 
 static void test_vectors(void **state) {
@@ -123,15 +120,14 @@ static void test_bos_once(void **state) {
 static void test_segments(void **state) {
     (void)state;
     fx_error err = {0};
-    fx_auto(fx_tokenizer) tokenizer =
-        fixture_load(FX_VECTORS_FOLDER "tokenizer-bpe.json", NULL);
+    fx_auto(fx_tokenizer) tokenizer = fixture_load(FX_VECTORS_FOLDER "tokenizer-bpe.json", NULL);
     uint32_t at[64], eos = 0;
     struct fx_ids ids = {at, 0, 64};
     assert_true(fx_tokenizer_added_id(tokenizer, fx_span_str("<|eos|>"), &eos));
     const struct fx_segment segments[] = {
-        {fx_span_str("a"), true},
-        {fx_span_str("a"), false},
-        {fx_span_str("<|eos|>"), true},
+        {fx_span_str("a"),       true },
+        {fx_span_str("a"),       false},
+        {fx_span_str("<|eos|>"), true },
         {fx_span_str("<|eos|>"), false},
     };
     assert_true(fx_tokenizer_encode(tokenizer, (struct fx_segments){segments, 4}, FX_ENCODE_PLAIN,
@@ -150,8 +146,8 @@ static void test_no_room(void **state) {
     uint32_t at[5] = {7, 0, 0, 0, 9};
     struct fx_segment segment = {fx_span_str("abcd"), false};
     struct fx_ids ids = {at, 1, 4}; /* room for three */
-    assert_false(fx_tokenizer_encode(tokenizer, (struct fx_segments){&segment, 1},
-                                     FX_ENCODE_PLAIN, &ids, &err));
+    assert_false(fx_tokenizer_encode(tokenizer, (struct fx_segments){&segment, 1}, FX_ENCODE_PLAIN,
+                                     &ids, &err));
     assert_int_equal(err.code, FX_OUT_OF_RANGE);
     assert_non_null(strstr(err.text, "4 tokens, there is room for 3"));
     assert_int_equal(ids.len, 1);
@@ -165,10 +161,15 @@ static void test_too_long(void **state) {
     fx_error err = {0};
     uint32_t at[1];
     struct fx_ids ids = {at, 0, 1};
-    struct fx_segment half = {{(const uint8_t *)"", FX_TOKENIZER_TEXT_BYTES_MAX}, false};
-    struct fx_segment segments[] = {half, {fx_span_str("x"), false}};
-    assert_false(fx_tokenizer_encode(tokenizer, (struct fx_segments){segments, 2},
-                                     FX_ENCODE_PLAIN, &ids, &err));
+    struct fx_segment half = {
+        {(const uint8_t *)"", FX_TOKENIZER_TEXT_BYTES_MAX},
+        false
+    };
+    struct fx_segment segments[] = {
+        half, {fx_span_str("x"), false}
+    };
+    assert_false(fx_tokenizer_encode(tokenizer, (struct fx_segments){segments, 2}, FX_ENCODE_PLAIN,
+                                     &ids, &err));
     assert_int_equal(err.code, FX_OUT_OF_RANGE);
 }
 
@@ -200,14 +201,10 @@ static void test_affix_flags(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_oracle),
-        cmocka_unit_test(test_bundled_facts),
-        cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_vectors_ignore_merges),
-        cmocka_unit_test(test_bos_once),
-        cmocka_unit_test(test_segments),
-        cmocka_unit_test(test_no_room),
-        cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_oracle),      cmocka_unit_test(test_bundled_facts),
+        cmocka_unit_test(test_vectors),     cmocka_unit_test(test_vectors_ignore_merges),
+        cmocka_unit_test(test_bos_once),    cmocka_unit_test(test_segments),
+        cmocka_unit_test(test_no_room),     cmocka_unit_test(test_too_long),
         cmocka_unit_test(test_affix_flags),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,8 +59,7 @@ static bool naive_step(const json_t *ranks, struct piece *pieces, size_t *count)
 }
 
 /* Printable ASCII and space only, whose alphabet is simple. */
-static void naive_encode(const json_t *vocab, const json_t *ranks, const char *text,
-                         json_t *ids) {
+static void naive_encode(const json_t *vocab, const json_t *ranks, const char *text, json_t *ids) {
     static struct piece pieces[TEXT_MAX];
     size_t count = strlen(text);
     for (size_t i = 0; i < count; i++)
@@ -97,7 +96,8 @@ static void test_random(void **state) {
     assert_true(merged > 1000);
 }
 
-/* 1 MiB of one letter, and of a text that merges everywhere: n log n, not n^2 (which takes hours). */
+/* 1 MiB of one letter, and of a text that merges everywhere: n log n, not n^2 (which takes hours).
+ */
 static void test_long(void **state) {
     (void)state;
     static const char *const units[] = {"a", "banana bandana the whale "};

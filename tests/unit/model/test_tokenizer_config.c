@@ -7,25 +7,24 @@ struct row {
 };
 
 static const struct row rows[] = {
-    {"empty", "", NULL, ""},
-    {"no tokens", "{}", NULL, ""},
-    {"null tokens", "{\"bos_token\":null,\"eos_token\":null}", NULL, ""},
-    {"template", "{\"chat_template\":\"x{{ 1 }}\"}", NULL, "x{{ 1 }}"},
+    {"empty",                    "",                                                               NULL,                ""        },
+    {"no tokens",                "{}",                                                             NULL,                ""        },
+    {"null tokens",              "{\"bos_token\":null,\"eos_token\":null}",                        NULL,                ""        },
+    {"template",                 "{\"chat_template\":\"x{{ 1 }}\"}",                               NULL,                "x{{ 1 }}"},
     {"named templates",
      "{\"chat_template\":[{\"name\":\"rag\",\"template\":\"r\"},"
-     "{\"name\":\"default\",\"template\":\"d\"}]}",
-     NULL, "d"},
-    {"no default template", "{\"chat_template\":[{\"name\":\"rag\",\"template\":\"r\"}]}", NULL,
-     ""},
-    {"template of another type", "{\"chat_template\":7}", NULL, ""},
-    {"known added token", "{\"added_tokens_decoder\":{\"256\":{\"content\":\"<|bos|>\"}}}", NULL,
-     ""},
-    {"unknown added token", "{\"added_tokens_decoder\":{\"300\":{\"content\":\"<new>\"}}}",
-     "token 300", NULL},
-    {"unknown bos", "{\"bos_token\":\"<s>\"}", "bos_token '<s>'", NULL},
-    {"unknown eos", "{\"eos_token\":{\"content\":\"</s>\"}}", "eos_token '</s>'", NULL},
-    {"not JSON", "{", "line 1", NULL},
-    {"an array", "[]", "not a JSON object", NULL},
+     "{\"name\":\"default\",\"template\":\"d\"}]}",                                                NULL,                "d"       },
+    {"no default template",      "{\"chat_template\":[{\"name\":\"rag\",\"template\":\"r\"}]}",    NULL,
+     ""                                                                                                                           },
+    {"template of another type", "{\"chat_template\":7}",                                          NULL,                ""        },
+    {"known added token",        "{\"added_tokens_decoder\":{\"256\":{\"content\":\"<|bos|>\"}}}", NULL,
+     ""                                                                                                                           },
+    {"unknown added token",      "{\"added_tokens_decoder\":{\"300\":{\"content\":\"<new>\"}}}",
+     "token 300",                                                                                                       NULL      },
+    {"unknown bos",              "{\"bos_token\":\"<s>\"}",                                        "bos_token '<s>'",   NULL      },
+    {"unknown eos",              "{\"eos_token\":{\"content\":\"</s>\"}}",                         "eos_token '</s>'",  NULL      },
+    {"not JSON",                 "{",                                                              "line 1",            NULL      },
+    {"an array",                 "[]",                                                             "not a JSON object", NULL      },
 };
 
 static void test_config(void **state) {
