@@ -6,6 +6,9 @@
 
 /** `data: <line>` and a blank line. `line` holds no line break (JSON does not). */
 void fx_sse_data(fx_buf *out, fx_span line);
+/** The same in parts: `data: `, then the line by other writers, then its end. */
+void fx_sse_open(fx_buf *out);
+void fx_sse_close(fx_buf *out);
 /** `: <text>` and a blank line. */
 void fx_sse_comment(fx_buf *out, const char *text);
 /** `data: [DONE]` and a blank line, byte-exact. */

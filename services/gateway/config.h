@@ -1,0 +1,25 @@
+#pragma once
+#include "common/base/env.h"
+#include "common/rpc/tls.h"
+
+/** What the environment says; read once. `fractal-gateway --help` prints the table. */
+struct gw_config {
+    const char *http_addr, *admin_addr, *log_level;
+    const char *tenant_addr, *scheduler_addr, *slicer_addr;
+    const char *redis_url, *redis_ledger_url; /* the second "": as the first */
+    const char *tls_ca, *tls_cert, *tls_key;  /* between services */
+    const char *http_tls_cert, *http_tls_key; /* of the public port; both or none */
+    uint32_t connections_max, body_bytes_max, stall_ms_max, drain_ms_max;
+    bool plaintext;
+};
+
+extern const struct fx_env_row gw_config_rows[];
+extern const size_t gw_config_row_count;
+
+/** Reads and checks: a public address without TLS is refused unless FX_PLAINTEXT=1.
+ *  @err INVALID_ARGUMENT naming the variable */
+FX_MUST bool gw_config_load(struct gw_config *out, fx_error *err);
+FX_MUST bool gw_config_check(const struct gw_config *config, fx_error *err);
+struct fx_tls gw_config_tls(const struct gw_config *config);
+/** The Redis that tells of revoked keys. */
+const char *gw_config_ledger_url(const struct gw_config *config);

@@ -1,0 +1,283 @@
+#include "services/gateway/gateway.h"
+#include <event2/event.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "common/base/clock.h"
+#include "common/base/heap.h"
+#include "common/base/log.h"
+#include "common/http/tls.h"
+#include "services/gateway/visit.h"
+
+enum {
+    INBOX_MAX = 64,
+    TICK_MS = 250,
+    STUCK_MS = 10000, /* without a turn of the loop: not alive */
+    CALLS_MAX = 4096,
+    REPLY_BYTES = 8192,
+    SLICER_BYTES_MAX = 96 * 1024 * 1024,
+    LOG_LINES_MAX = 200, /* a second */
+    DRAIN_POLL_US = 20000,
+    FAREWELL_MS = 2000, /* for cancels and last bytes */
+};
+
+/* -- what the admin's thread asks -- */
+
+static bool is_live(void *ctx, char *reason) {
+    struct gw_metrics *metrics = &((struct gateway *)ctx)->metrics;
+    if (fx_clock_ms() - metrics->beat_ms < STUCK_MS) return true;
+    (void)snprintf(reason, FX_ADMIN_REASON_MAX, "the loop does not turn");
+    return false;
+}
+
+/* Redis away: still ready, for what needs it is answered 503 with Retry-After. */
+static bool is_ready(void *ctx, char *reason) {
+    struct gw_metrics *metrics = &((struct gateway *)ctx)->metrics;
+    const char *why = metrics->draining ? "draining"
+                      : !metrics->listed ? "the slicer has not listed its models yet"
+                                         : NULL;
+    if (!why) return is_live(ctx, reason);
+    (void)snprintf(reason, FX_ADMIN_REASON_MAX, "%s", why);
+    return false;
+}
+
+static void metrics_write(void *ctx, fx_buf *out) {
+    gw_metrics_write(&((struct gateway *)ctx)->metrics, out);
+}
+
+/* -- log -- */
+
+static void log_failed(const char *what, const fx_error *err) {
+    fx_log(FX_LOG_WARN, FX_EVENT("call_failed"), FX_KS("call", what),
+           FX_KS("code", fx_code_name(err->code)), FX_KS("error", err->text));
+}
+
+static void on_redis(void *ctx, const struct fx_redis_report *report) {
+    struct gateway *gateway = ctx;
+    gateway->metrics.redis_ready = report->ready;
+    if (!report->ready)
+        fx_log(FX_LOG_WARN, FX_EVENT("redis_away"), FX_KS("error", report->err->text));
+    else if (report->warning)
+        fx_log(FX_LOG_WARN, FX_EVENT("redis_setting"), FX_KS("warning", report->warning));
+    else fx_log(FX_LOG_INFO, FX_EVENT("redis_ready"));
+}
+
+static bool log_allowed(struct gateway *gateway) {
+    uint64_t second = fx_clock_ms() / 1000;
+    if (second != gateway->log_second) {
+        if (gateway->log_lines > LOG_LINES_MAX)
+            fx_log(FX_LOG_WARN, FX_EVENT("requests_not_logged"),
+                   FX_KI("count", gateway->log_lines - LOG_LINES_MAX));
+        gateway->log_second = second;
+        gateway->log_lines = 0;
+    }
+    return ++gateway->log_lines <= LOG_LINES_MAX;
+}
+
+static void on_done(void *ctx, const struct fx_http_access *access) {
+    struct gateway *gateway = ctx;
+    char path[129];
+    size_t len = access->target.len < sizeof path - 1 ? access->target.len : sizeof path - 1;
+    gw_count(&gateway->metrics.requests, 1);
+    if (access->status >= 500) gw_count(&gateway->metrics.failed_5xx, 1);
+    else if (access->status >= 400) gw_count(&gateway->metrics.failed_4xx, 1);
+    if (!log_allowed(gateway)) return;
+    if (len) memcpy(path, access->target.at, len);
+    path[len] = 0;
+    path[strcspn(path, "?")] = 0; /* a query may hold anything */
+    fx_log(FX_LOG_INFO, FX_EVENT("request"), FX_KS("request_id", access->request_id),
+           FX_KS("method", fx_http_method_name(access->method)), FX_KS("path", path),
+           FX_KI("status", access->status), FX_KI("gone", access->gone),
+           FX_KI("us", access->duration_us), FX_KI("bytes", access->body_bytes));
+}
+
+/* -- the loop's turn -- */
+
+static void stalled_fail(struct gateway *gateway) {
+    uint64_t max_ms = gateway->config->stall_ms_max, now_ms = fx_clock_ms();
+    struct gw_visit *visit, *next;
+    struct gw_problem problem;
+    for (visit = TAILQ_FIRST(&gateway->visits); visit; visit = next) {
+        next = TAILQ_NEXT(visit, entry);
+        if (now_ms - visit->token_ms < max_ms) continue;
+        gw_count(&gateway->metrics.stalled, 1);
+        gw_problem_set(&problem, GW_STALLED, NULL, "no token came for %u ms",
+                       gateway->config->stall_ms_max);
+        gw_generation_fail(visit, &problem);
+    }
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg) {
+    struct gateway *gateway = arg;
+    (void)fd, (void)what;
+    gateway->metrics.beat_ms = fx_clock_ms();
+    gw_metrics_http(&gateway->metrics, gateway->server);
+    stalled_fail(gateway);
+}
+
+/* -- open -- */
+
+static FX_MUST bool client_open(struct gateway *gateway, const char *target, uint32_t bytes_max,
+                                fx_client **out, fx_error *err) {
+    struct fx_client_opts opts = {
+        .target = target,
+        .base = fx_loop_base(gateway->loop),
+        .tls = gw_config_tls(gateway->config),
+        .calls_max = CALLS_MAX,
+        .arena_bytes = REPLY_BYTES,
+        .message_bytes_max = bytes_max,
+    };
+    return fx_client_open(&opts, out, err) || fx_wrap(err, "client of %.64s", target);
+}
+
+static FX_MUST bool clients_open(struct gateway *gateway, fx_error *err) {
+    const struct gw_config *config = gateway->config;
+    return client_open(gateway, config->tenant_addr, 0, &gateway->tenant, err) &&
+           client_open(gateway, config->scheduler_addr, 0, &gateway->scheduler, err) &&
+           client_open(gateway, config->slicer_addr, SLICER_BYTES_MAX, &gateway->slicer, err);
+}
+
+static FX_MUST bool redis_open(struct gateway *gateway, fx_error *err) {
+    const struct gw_config *config = gateway->config;
+    const char *ledger_url = gw_config_ledger_url(config);
+    struct fx_redis_opts opts = {.base = fx_loop_base(gateway->loop),
+                                 .url = config->redis_url,
+                                 .library = fx_queue_library(),
+                                 .on_report = on_redis,
+                                 .ctx = gateway};
+    if (!fx_redis_open(&opts, &gateway->redis, err)) return fx_wrap(err, "FX_REDIS_URL");
+    if (!fx_queue_open(&(struct fx_queue_opts){.redis = gateway->redis}, &gateway->queue, err))
+        return fx_wrap(err, "queue");
+    if (strcmp(ledger_url, config->redis_url) == 0) return true;
+    opts = (struct fx_redis_opts){.base = opts.base, .url = ledger_url};
+    return fx_redis_open(&opts, &gateway->ledger, err) || fx_wrap(err, "FX_REDIS_LEDGER_URL");
+}
+
+static FX_MUST bool caches_open(struct gateway *gateway, fx_error *err) {
+    struct gw_models_opts models = {.base = fx_loop_base(gateway->loop),
+                                    .slicer = gateway->slicer,
+                                    .metrics = &gateway->metrics,
+                                    .on_error = log_failed};
+    struct gw_auth_opts auth = {.tenant = gateway->tenant,
+                                .redis = gateway->ledger ? gateway->ledger : gateway->redis,
+                                .metrics = &gateway->metrics};
+    return gw_models_open(&models, &gateway->models, err) &&
+           gw_auth_open(&auth, &gateway->auth, err);
+}
+
+static FX_MUST bool server_open(struct gateway *gateway, fx_error *err) {
+    const struct gw_config *config = gateway->config;
+    struct timeval tick = {0, TICK_MS * 1000};
+    struct fx_http_server_opts opts = {
+        .base = fx_loop_base(gateway->loop),
+        .addr = config->http_addr,
+        .ctx = gateway,
+        .request = gw_routes_serve,
+        .done = on_done,
+        .drained = NULL,
+        .connections_max = config->connections_max,
+        .body_bytes_max = config->body_bytes_max,
+        .bodies_bytes_max = (uint64_t)config->body_bytes_max * 32,
+    };
+    if (*config->http_tls_cert &&
+        !fx_tls_server(config->http_tls_cert, config->http_tls_key, &gateway->tls, err))
+        return fx_wrap(err, "FX_HTTP_TLS_CERT, FX_HTTP_TLS_KEY");
+    opts.tls = gateway->tls;
+    if (!fx_http_server_open(&opts, &gateway->server, err)) return fx_wrap(err, "FX_HTTP_ADDR");
+    gateway->tick = event_new(opts.base, -1, EV_PERSIST, on_tick, gateway);
+    if (gateway->tick && event_add(gateway->tick, &tick) == 0) return true;
+    return fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for a timer");
+}
+
+static FX_MUST bool admin_open(struct gateway *gateway, fx_error *err) {
+    struct fx_admin_opts opts = {.addr = gateway->config->admin_addr,
+                                 .ctx = gateway,
+                                 .live = is_live,
+                                 .ready = is_ready,
+                                 .metrics = metrics_write};
+    return fx_admin_open(&opts, &gateway->admin, err) || fx_wrap(err, "FX_ADMIN_ADDR");
+}
+
+static FX_MUST bool parts_open(struct gateway *gateway, fx_error *err) {
+    return fx_loop_open(INBOX_MAX, &gateway->loop, err) && redis_open(gateway, err) &&
+           clients_open(gateway, err) && caches_open(gateway, err) && server_open(gateway, err) &&
+           admin_open(gateway, err) && fx_loop_start(gateway->loop, err);
+}
+
+bool gateway_open(const struct gw_config *config, struct gateway **out, fx_error *err) {
+    struct gateway *gateway = fx_alloc(1, sizeof *gateway);
+    if (!gateway) return fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory");
+    gateway->config = config;
+    TAILQ_INIT(&gateway->visits);
+    (void)pthread_mutex_init(&gateway->metrics.lock, NULL);
+    gateway->metrics.beat_ms = fx_clock_ms();
+    if (!parts_open(gateway, err)) {
+        gateway_close(gateway);
+        return false;
+    }
+    *out = gateway;
+    return true;
+}
+
+uint16_t gateway_port(const struct gateway *gateway) {
+    return fx_http_server_port(gateway->server);
+}
+
+/* -- drain and close -- */
+
+static void drain_begin(void *user) {
+    struct gateway *gateway = user;
+    gateway->metrics.draining = true;
+    fx_http_server_drain(gateway->server);
+}
+
+static void rest_fail(void *user) {
+    struct gateway *gateway = user;
+    struct gw_visit *visit;
+    struct gw_problem problem;
+    while ((visit = TAILQ_FIRST(&gateway->visits))) {
+        gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "the gateway is shutting down");
+        gw_generation_fail(visit, &problem);
+    }
+}
+
+static void quiet_check(void *user) {
+    struct gateway *gateway = user;
+    struct fx_http_stats stats;
+    fx_http_server_stats(gateway->server, &stats);
+    gateway->drained = !stats.open && !fx_client_calls_active(gateway->scheduler);
+}
+
+static bool wait_quiet(struct gateway *gateway, uint64_t ms) {
+    for (uint64_t end_ms = fx_clock_ms() + ms;; usleep(DRAIN_POLL_US)) {
+        if (!fx_loop_call(gateway->loop, quiet_check, gateway) || gateway->drained) return true;
+        if (fx_clock_ms() >= end_ms) return false;
+    }
+}
+
+void gateway_drain(struct gateway *gateway) {
+    if (!fx_loop_call(gateway->loop, drain_begin, gateway)) return;
+    if (wait_quiet(gateway, gateway->config->drain_ms_max)) return;
+    if (fx_loop_call(gateway->loop, rest_fail, gateway)) (void)wait_quiet(gateway, FAREWELL_MS);
+}
+
+void gateway_close(struct gateway *gateway) {
+    if (!gateway) return;
+    fx_admin_free(gateway->admin);
+    if (gateway->loop) fx_loop_stop(gateway->loop);
+    if (gateway->tick) event_free(gateway->tick);
+    fx_http_server_free(gateway->server); /* its clients are gone: cancels go out */
+    fx_client_free(gateway->tenant);
+    fx_client_free(gateway->scheduler);
+    fx_client_free(gateway->slicer);
+    gw_auth_free(gateway->auth);
+    gw_models_free(gateway->models);
+    fx_queue_free(gateway->queue);
+    fx_redis_free(gateway->ledger);
+    fx_redis_free(gateway->redis);
+    if (gateway->loop) (void)event_base_loop(fx_loop_base(gateway->loop), EVLOOP_NONBLOCK);
+    fx_loop_free(gateway->loop);
+    if (gateway->tls) SSL_CTX_free(gateway->tls);
+    (void)pthread_mutex_destroy(&gateway->metrics.lock);
+    free(gateway);
+}

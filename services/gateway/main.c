@@ -1,0 +1,40 @@
+#include <stdlib.h>
+#include "common/base/log.h"
+#include "common/rpc/service.h"
+#include "services/gateway/gateway.h"
+
+static enum fx_log_level level_of(const char *name) {
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    for (size_t i = 0; i < FX_COUNT(names); i++)
+        if (strcmp(names[i], name) == 0) return (enum fx_log_level)i;
+    return FX_LOG_INFO;
+}
+
+static FX_MUST bool serve(fx_error *err) {
+    struct gw_config config;
+    struct gateway *gateway = NULL;
+    if (!gw_config_load(&config, err)) return false;
+    fx_log_level_min(level_of(config.log_level));
+    if (!gateway_open(&config, &gateway, err)) return false;
+    fx_log(FX_LOG_INFO, FX_EVENT("ready"), FX_KS("addr", config.http_addr),
+           FX_KI("port", gateway_port(gateway)), FX_KS("version", FX_VERSION));
+    int number = fx_signal_wait();
+    fx_log(FX_LOG_INFO, FX_EVENT("draining"), FX_KI("signal", number));
+    gateway_drain(gateway);
+    gateway_close(gateway);
+    fx_log(FX_LOG_INFO, FX_EVENT("ended"));
+    return true;
+}
+
+int main(int argc, char **argv) {
+    fx_error err = {0};
+    bool helped = false;
+    fx_log_service("gateway");
+    fx_signal_block(); /* before any thread */
+    bool ok = fx_service_args(argc, argv, "fractal-gateway",
+                              "the HTTP front door: OpenAI routes over the services",
+                              gw_config_rows, gw_config_row_count, &helped, &err);
+    if (ok && helped) return EXIT_SUCCESS;
+    ok = ok && serve(&err);
+    return fx_exit(ok, &err);
+}

@@ -1,0 +1,15 @@
+#pragma once
+#include <jansson.h>
+#include "common/base/arena.h"
+#include "common/model/template.h"
+#include "services/gateway/errors.h"
+
+/** Checks `messages`: roles, and content as a string or an array of text parts. */
+FX_MUST bool gw_messages_check(const json_t *messages, struct gw_problem *problem);
+/** Checked messages in the template's form; spans point into the JSON or the arena.
+ *  @own the arena */
+FX_MUST bool gw_messages_build(const json_t *messages, fx_arena *arena, struct fx_message **out,
+                               struct gw_problem *problem);
+/** Checks `prompt`: a string, an array of ids, or an array of just one of these. `out`: the string
+ *  or the array of ids. */
+FX_MUST bool gw_prompt_check(json_t *prompt, json_t **out, struct gw_problem *problem);

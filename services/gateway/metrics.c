@@ -1,0 +1,96 @@
+#include "services/gateway/metrics.h"
+#include <stddef.h>
+#include "common/base/auto.h"
+
+struct row {
+    const char *name, *help;
+    enum fx_metric_type type;
+    size_t offset;
+};
+
+#define AT(member) offsetof(struct gw_metrics, member)
+
+static const struct row rows[] = {
+    {"fx_gateway_requests_total", "Answers on the HTTP port.", FX_METRIC_COUNTER, AT(requests)},
+    {"fx_gateway_requests_4xx_total", "Answers 400 to 499.", FX_METRIC_COUNTER, AT(failed_4xx)},
+    {"fx_gateway_requests_5xx_total", "Answers from 500 on.", FX_METRIC_COUNTER, AT(failed_5xx)},
+    {"fx_gateway_generations_total", "Generations the scheduler took.", FX_METRIC_COUNTER,
+     AT(generations)},
+    {"fx_gateway_generations_running", "Generations being followed.", FX_METRIC_GAUGE, AT(running)},
+    {"fx_gateway_generated_tokens_total", "Tokens received.", FX_METRIC_COUNTER, AT(tokens)},
+    {"fx_gateway_prompt_tokens_total", "Prompt tokens submitted.", FX_METRIC_COUNTER,
+     AT(prompt_tokens)},
+    {"fx_gateway_cancelled_total", "Generations whose client left.", FX_METRIC_COUNTER,
+     AT(cancelled)},
+    {"fx_gateway_resubmitted_total", "Generations Redis had lost, submitted again.",
+     FX_METRIC_COUNTER, AT(resubmitted)},
+    {"fx_gateway_stalled_total", "Generations given up without a new token for too long.",
+     FX_METRIC_COUNTER, AT(stalled)},
+    {"fx_gateway_finished_stop_total", "Generations ended by the model.", FX_METRIC_COUNTER,
+     AT(finished_stop)},
+    {"fx_gateway_finished_length_total", "Generations ended by their ceiling.", FX_METRIC_COUNTER,
+     AT(finished_length)},
+    {"fx_gateway_finished_error_total", "Generations ended by an error.", FX_METRIC_COUNTER,
+     AT(finished_error)},
+    {"fx_gateway_auth_cache_hits_total", "Keys answered by the cache.", FX_METRIC_COUNTER,
+     AT(auth_hits)},
+    {"fx_gateway_auth_calls_total", "Keys asked of the tenant service.", FX_METRIC_COUNTER,
+     AT(auth_calls)},
+    {"fx_gateway_auth_refused_total", "Keys that are nobody's.", FX_METRIC_COUNTER,
+     AT(auth_refused)},
+    {"fx_gateway_auth_errors_total", "Keys refused since nobody could be asked.",
+     FX_METRIC_COUNTER, AT(auth_errors)},
+    {"fx_gateway_auth_drops_total", "Times the key cache was dropped.", FX_METRIC_COUNTER,
+     AT(auth_drops)},
+    {"fx_gateway_models", "Models listed.", FX_METRIC_GAUGE, AT(models)},
+};
+
+static const struct row http_rows[] = {
+    {"fx_http_connections_total", "Connections accepted.", FX_METRIC_COUNTER,
+     offsetof(struct fx_http_stats, accepted)},
+    {"fx_http_connections_refused_total", "Connections past the limit.", FX_METRIC_COUNTER,
+     offsetof(struct fx_http_stats, refused_full)},
+    {"fx_http_connections", "Open connections.", FX_METRIC_GAUGE,
+     offsetof(struct fx_http_stats, open)},
+    {"fx_http_streams", "Open streams.", FX_METRIC_GAUGE, offsetof(struct fx_http_stats, streams)},
+    {"fx_http_malformed_total", "Requests that broke the grammar.", FX_METRIC_COUNTER,
+     offsetof(struct fx_http_stats, malformed)},
+    {"fx_http_too_large_total", "Requests past a size limit.", FX_METRIC_COUNTER,
+     offsetof(struct fx_http_stats, too_large)},
+    {"fx_http_timed_out_total", "Requests that did not arrive in time.", FX_METRIC_COUNTER,
+     offsetof(struct fx_http_stats, timed_out)},
+    {"fx_http_slow_readers_cut_total", "Clients that did not read.", FX_METRIC_COUNTER,
+     offsetof(struct fx_http_stats, cut_slow)},
+    {"fx_http_gone_total", "Clients that left before their answer ended.", FX_METRIC_COUNTER,
+     offsetof(struct fx_http_stats, gone)},
+};
+
+static void row_write(const struct row *row, uint64_t number, fx_buf *out) {
+    fx_metric_family(out, row->type, row->name, row->help);
+    fx_metric_sample(out, row->name, NULL, NULL, number);
+}
+
+void gw_metrics_write(struct gw_metrics *metrics, fx_buf *out) {
+    for (size_t i = 0; i < FX_COUNT(rows); i++) {
+        atomic_ullong *at = (atomic_ullong *)((char *)metrics + rows[i].offset);
+        row_write(&rows[i], atomic_load_explicit(at, memory_order_relaxed), out);
+    }
+    fx_metric_gauge(out, "fx_gateway_redis_up", "Whether Redis answers.", metrics->redis_ready);
+    fx_metric_histogram(out, "fx_gateway_first_token_seconds",
+                        "From the request to its first token.", &metrics->first_token);
+    fx_metric_histogram(out, "fx_gateway_generation_seconds",
+                        "From the request to the end of its answer.", &metrics->whole);
+    pthread_mutex_lock(&metrics->lock);
+    struct fx_http_stats http = metrics->http;
+    pthread_mutex_unlock(&metrics->lock);
+    for (size_t i = 0; i < FX_COUNT(http_rows); i++)
+        row_write(&http_rows[i], *(const uint64_t *)((const char *)&http + http_rows[i].offset), out);
+}
+
+void gw_metrics_http(struct gw_metrics *metrics, const fx_http_server *server) {
+    struct fx_http_stats stats;
+    fx_http_server_stats(server, &stats);
+    pthread_mutex_lock(&metrics->lock);
+    metrics->http = stats;
+    pthread_mutex_unlock(&metrics->lock);
+}

@@ -1,0 +1,270 @@
+#include "services/gateway/request.h"
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+#include "common/http/json.h"
+#include "services/gateway/messages.h"
+
+/* A value that asks for nothing, for fields that are not served yet. null always is one. */
+enum neutral {
+    NEUTRAL_FALSE = 1,
+    NEUTRAL_ZERO = 2,
+    NEUTRAL_ONE = 4,
+    NEUTRAL_EMPTY = 8,  /* [] or {} */
+    NEUTRAL_BLANK = 16, /* "" */
+    NEUTRAL_ANY = 32,   /* changes nothing here whatever it says */
+};
+
+struct field {
+    const char *name;
+    unsigned kinds;
+    bool (*read)(const struct field *field, json_t *value, struct gw_request *out,
+                 struct gw_problem *problem);
+    size_t offset;
+    double min, max;
+    unsigned neutral;
+    const char *word; /* one more neutral string */
+};
+
+static void *member(const struct field *field, struct gw_request *out) {
+    return (char *)out + field->offset;
+}
+
+static bool read_flag(const struct field *field, json_t *value, struct gw_request *out,
+                      struct gw_problem *problem) {
+    if (!json_is_boolean(value))
+        return gw_refuse(problem, GW_BAD_VALUE, field->name, "%s must be true or false",
+                         field->name);
+    *(bool *)member(field, out) = json_is_true(value);
+    return true;
+}
+
+static bool read_number(const struct field *field, json_t *value, struct gw_request *out,
+                        struct gw_problem *problem) {
+    double number = json_number_value(value);
+    if (!json_is_number(value) || !(number >= field->min && number <= field->max))
+        return gw_refuse(problem, GW_BAD_VALUE, field->name, "%s must be a number from %g to %g",
+                         field->name, field->min, field->max);
+    *(float *)member(field, out) = (float)number;
+    return true;
+}
+
+/* An integer, also when it is written as 16.0. */
+static bool integral(const json_t *value, double *out) {
+    *out = json_number_value(value);
+    return json_is_number(value) && trunc(*out) == *out;
+}
+
+static bool read_count(const struct field *field, json_t *value, struct gw_request *out,
+                       struct gw_problem *problem) {
+    double number;
+    if (!integral(value, &number) || number < field->min || number > field->max)
+        return gw_refuse(problem, GW_BAD_VALUE, field->name, "%s must be an integer from %.0f to %.0f",
+                         field->name, field->min, field->max);
+    *(uint32_t *)member(field, out) = number < 0 ? 0 : (uint32_t)number;
+    return true;
+}
+
+/* max_tokens and max_completion_tokens are ceilings: the lower one holds. */
+static bool read_ceiling(const struct field *field, json_t *value, struct gw_request *out,
+                         struct gw_problem *problem) {
+    uint32_t before = out->max_tokens;
+    if (!read_count(field, value, out, problem)) return false;
+    if (before && before < out->max_tokens) out->max_tokens = before;
+    return true;
+}
+
+static bool read_seed(const struct field *field, json_t *value, struct gw_request *out,
+                      struct gw_problem *problem) {
+    if (!json_is_integer(value))
+        return gw_refuse(problem, GW_BAD_VALUE, field->name, "seed must be a 64-bit integer");
+    out->seed = (uint64_t)json_integer_value(value);
+    out->has_seed = true;
+    return true;
+}
+
+static bool read_model(const struct field *field, json_t *value, struct gw_request *out,
+                       struct gw_problem *problem) {
+    size_t len = json_string_length(value);
+    if (!json_is_string(value) || !len || len > GW_MODEL_NAME_MAX)
+        return gw_refuse(problem, GW_BAD_VALUE, field->name, "model must be a name of 1 to %d bytes",
+                         GW_MODEL_NAME_MAX);
+    out->model = json_string_value(value);
+    return true;
+}
+
+static bool read_messages(const struct field *field, json_t *value, struct gw_request *out,
+                          struct gw_problem *problem) {
+    (void)field;
+    out->messages = value;
+    return gw_messages_check(value, problem);
+}
+
+static bool read_prompt(const struct field *field, json_t *value, struct gw_request *out,
+                        struct gw_problem *problem) {
+    (void)field;
+    return gw_prompt_check(value, &out->prompt, problem);
+}
+
+static bool read_stream_options(const struct field *field, json_t *value, struct gw_request *out,
+                                struct gw_problem *problem) {
+    const char *key;
+    json_t *option;
+    if (!json_is_object(value))
+        return gw_refuse(problem, GW_BAD_VALUE, field->name, "stream_options must be an object");
+    json_object_foreach(value, key, option) {
+        bool usage = strcmp(key, "include_usage") == 0;
+        if (!usage && strcmp(key, "include_obfuscation") != 0)
+            return gw_refuse(problem, GW_UNKNOWN, field->name, "stream_options knows include_usage");
+        if (!json_is_boolean(option) || (!usage && json_is_true(option)))
+            return gw_refuse(problem, GW_BAD_VALUE, field->name,
+                             "stream_options.include_usage must be true or false");
+        if (usage) out->include_usage = json_is_true(option);
+    }
+    return true;
+}
+
+static bool is_neutral(const struct field *field, const json_t *value) {
+    double number = json_number_value(value);
+    unsigned n = field->neutral;
+    if (n & NEUTRAL_ANY) return true;
+    if ((n & NEUTRAL_FALSE) && json_is_false(value)) return true;
+    if ((n & NEUTRAL_ZERO) && json_is_number(value) && fpclassify(number) == FP_ZERO) return true;
+    if ((n & NEUTRAL_ONE) && json_is_number(value) && !(number < 1) && !(number > 1)) return true;
+    if (json_is_string(value) && field->word && strcmp(json_string_value(value), field->word) == 0)
+        return true;
+    if ((n & NEUTRAL_BLANK) && json_is_string(value) && !json_string_length(value)) return true;
+    if (!(n & NEUTRAL_EMPTY)) return false;
+    return (json_is_array(value) && !json_array_size(value)) ||
+           (json_is_object(value) && !json_object_size(value));
+}
+
+static bool read_neutral(const struct field *field, json_t *value, struct gw_request *out,
+                         struct gw_problem *problem) {
+    (void)out;
+    if (is_neutral(field, value)) return true;
+    return gw_refuse(problem, GW_UNSUPPORTED, field->name, "%s is not supported with this value",
+                     field->name);
+}
+
+/* response_format and modalities ask for nothing when they ask for text. */
+static bool read_text_only(const struct field *field, json_t *value, struct gw_request *out,
+                           struct gw_problem *problem) {
+    const json_t *inner = json_is_object(value)                                    ? json_object_get(value, "type")
+                          : json_is_array(value) && json_array_size(value) == 1 ? json_array_get(value, 0)
+                                                                                  : NULL;
+    (void)out;
+    if (json_is_string(inner) && strcmp(json_string_value(inner), "text") == 0) return true;
+    return gw_refuse(problem, GW_UNSUPPORTED, field->name, "%s other than text is not supported",
+                     field->name);
+}
+
+#define BOTH (GW_CHAT | GW_COMPLETION)
+#define AT(member) offsetof(struct gw_request, member)
+#define NEUTRAL(name, kinds, neutral, word) {name, kinds, read_neutral, 0, 0, 0, neutral, word}
+
+static const struct field fields[] = {
+    {"model", BOTH, read_model, 0, 0, 0, 0, NULL},
+    {"messages", GW_CHAT, read_messages, 0, 0, 0, 0, NULL},
+    {"prompt", GW_COMPLETION, read_prompt, 0, 0, 0, 0, NULL},
+    {"max_tokens", BOTH, read_ceiling, AT(max_tokens), 1, INT32_MAX, 0, NULL},
+    {"max_completion_tokens", GW_CHAT, read_ceiling, AT(max_tokens), 1, INT32_MAX, 0, NULL},
+    {"temperature", BOTH, read_number, AT(temperature), 0, 2, 0, NULL},
+    {"top_p", BOTH, read_number, AT(top_p), 0, 1, 0, NULL},
+    {"top_k", BOTH, read_count, AT(top_k), -1, INT32_MAX, 0, NULL},
+    {"min_p", BOTH, read_number, AT(min_p), 0, 1, 0, NULL},
+    {"seed", BOTH, read_seed, 0, 0, 0, 0, NULL},
+    {"stream", BOTH, read_flag, AT(stream), 0, 0, 0, NULL},
+    {"stream_options", BOTH, read_stream_options, 0, 0, 0, 0, NULL},
+    {"response_format", BOTH, read_text_only, 0, 0, 0, 0, NULL},
+    {"modalities", GW_CHAT, read_text_only, 0, 0, 0, 0, NULL},
+    NEUTRAL("user", BOTH, NEUTRAL_ANY, NULL),
+    NEUTRAL("metadata", BOTH, NEUTRAL_ANY, NULL),
+    NEUTRAL("safety_identifier", BOTH, NEUTRAL_ANY, NULL),
+    NEUTRAL("prompt_cache_key", BOTH, NEUTRAL_ANY, NULL),
+    NEUTRAL("prompt_cache_retention", BOTH, NEUTRAL_ANY, NULL),
+    NEUTRAL("service_tier", BOTH, NEUTRAL_ANY, NULL),
+    NEUTRAL("parallel_tool_calls", GW_CHAT, NEUTRAL_ANY, NULL),
+    NEUTRAL("store", BOTH, NEUTRAL_FALSE, NULL),
+    NEUTRAL("n", BOTH, NEUTRAL_ONE, NULL),
+    NEUTRAL("best_of", GW_COMPLETION, NEUTRAL_ONE, NULL),
+    NEUTRAL("stop", BOTH, NEUTRAL_EMPTY, NULL),
+    NEUTRAL("stop_token_ids", BOTH, NEUTRAL_EMPTY, NULL),
+    NEUTRAL("ignore_eos", BOTH, NEUTRAL_FALSE, NULL),
+    NEUTRAL("min_tokens", BOTH, NEUTRAL_ZERO, NULL),
+    NEUTRAL("logprobs", BOTH, NEUTRAL_FALSE, NULL),
+    NEUTRAL("top_logprobs", GW_CHAT, NEUTRAL_ZERO, NULL),
+    NEUTRAL("logit_bias", BOTH, NEUTRAL_EMPTY, NULL),
+    NEUTRAL("presence_penalty", BOTH, NEUTRAL_ZERO, NULL),
+    NEUTRAL("frequency_penalty", BOTH, NEUTRAL_ZERO, NULL),
+    NEUTRAL("repetition_penalty", BOTH, NEUTRAL_ONE, NULL),
+    NEUTRAL("tools", GW_CHAT, NEUTRAL_EMPTY, NULL),
+    NEUTRAL("tool_choice", GW_CHAT, 0, "none"),
+    NEUTRAL("functions", GW_CHAT, NEUTRAL_EMPTY, NULL),
+    NEUTRAL("function_call", GW_CHAT, 0, "none"),
+    NEUTRAL("echo", GW_COMPLETION, NEUTRAL_FALSE, NULL),
+    NEUTRAL("suffix", GW_COMPLETION, NEUTRAL_BLANK, NULL),
+    NEUTRAL("audio", GW_CHAT, 0, NULL),
+    NEUTRAL("prediction", GW_CHAT, 0, NULL),
+    NEUTRAL("reasoning_effort", GW_CHAT, 0, "none"),
+    NEUTRAL("verbosity", GW_CHAT, 0, NULL),
+    NEUTRAL("web_search_options", GW_CHAT, 0, NULL),
+};
+
+static const struct field *find(const char *name, enum gw_kind kind) {
+    for (size_t i = 0; i < FX_COUNT(fields); i++)
+        if ((fields[i].kinds & kind) && strcmp(fields[i].name, name) == 0) return &fields[i];
+    return NULL;
+}
+
+static bool fields_read(struct gw_request *out, struct gw_problem *problem) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(out->json, key, value) {
+        const struct field *field = find(key, out->kind);
+        if (!field) return gw_refuse(problem, GW_UNKNOWN, key, "this parameter is not known here");
+        if (json_is_null(value)) continue;
+        if (!field->read(field, value, out, problem)) return false;
+    }
+    return true;
+}
+
+static bool required_check(const struct gw_request *out, struct gw_problem *problem) {
+    if (!out->model) return gw_refuse(problem, GW_MISSING, "model", "model is required");
+    if (out->kind == GW_CHAT && !out->messages)
+        return gw_refuse(problem, GW_MISSING, "messages", "messages is required");
+    if (out->kind == GW_COMPLETION && !out->prompt)
+        return gw_refuse(problem, GW_MISSING, "prompt", "prompt is required");
+    return true;
+}
+
+static void defaults_set(struct gw_request *out) {
+    if (out->kind == GW_COMPLETION && !out->max_tokens)
+        out->max_tokens = GW_COMPLETION_TOKENS_DEFAULT;
+    if (!(out->top_p > 0)) out->top_p = FLT_MIN; /* 0 means "off" in the task: keep only the best */
+}
+
+bool gw_request_parse(enum gw_kind kind, fx_span body, struct gw_request *out,
+                      struct gw_problem *problem) {
+    struct gw_request request = {.kind = kind, .temperature = 1, .top_p = 1};
+    fx_error err = {0};
+    if (!fx_json_parse(body, &request.json, &err))
+        return gw_refuse(problem, err.code == FX_RESOURCE_EXHAUSTED ? GW_UNAVAILABLE : GW_BAD_JSON,
+                         NULL, "the body: %s", err.text);
+    bool ok = json_is_object(request.json) ||
+              gw_refuse(problem, GW_BAD_JSON, NULL, "the body must be a JSON object");
+    if (!ok || !fields_read(&request, problem) || !required_check(&request, problem)) {
+        json_decref(request.json);
+        return false;
+    }
+    defaults_set(&request);
+    *out = request;
+    return true;
+}
+
+void gw_request_done(struct gw_request *request) {
+    json_decref(request->json);
+    request->json = request->messages = request->prompt = NULL;
+    request->model = NULL;
+}

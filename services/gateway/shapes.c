@@ -1,0 +1,43 @@
+#include "services/gateway/shapes.h"
+#include "common/http/json.h"
+
+void gw_shape__head(const struct gw_answer *answer, const char *object, fx_buf *out) {
+    fx_json_put(out, "{\"id\":");
+    fx_json_put_text(out, answer->id);
+    fx_json_put(out, ",\"object\":");
+    fx_json_put_text(out, object);
+    fx_json_put(out, ",\"created\":");
+    fx_json_put_u64(out, answer->created_s);
+    fx_json_put(out, ",\"model\":");
+    fx_json_put_text(out, answer->model);
+    fx_json_put(out, ",");
+}
+
+void gw_shape__usage(const struct gw_answer *answer, uint32_t n, fx_buf *out) {
+    fx_json_put(out, "\"usage\":{\"prompt_tokens\":");
+    fx_json_put_u64(out, answer->prompt_tokens);
+    fx_json_put(out, ",\"completion_tokens\":");
+    fx_json_put_u64(out, n);
+    fx_json_put(out, ",\"total_tokens\":");
+    fx_json_put_u64(out, (uint64_t)answer->prompt_tokens + n);
+    fx_json_put(out, "}");
+}
+
+static void put_n(uint32_t n, fx_buf *out) {
+    fx_json_put(out, ",\"fractal\":{\"n\":");
+    fx_json_put_u64(out, n);
+    fx_json_put(out, "}}");
+}
+
+void gw_shape__tail(const struct gw_answer *answer, uint32_t n, fx_buf *out) {
+    if (answer->include_usage) fx_json_put(out, ",\"usage\":null");
+    put_n(n, out);
+}
+
+void gw_shape_usage(const struct gw_shape *shape, const struct gw_answer *answer, uint32_t n,
+                    fx_buf *out) {
+    gw_shape__head(answer, shape->object_chunk, out);
+    fx_json_put(out, "\"choices\":[],");
+    gw_shape__usage(answer, n, out);
+    put_n(n, out);
+}

@@ -1,0 +1,42 @@
+#pragma once
+#include "common/base/span.h"
+
+enum { GW_ANSWER_ID_MAX = 48 };
+
+/** What the JSON of one answer is made of. */
+struct gw_answer {
+    char id[GW_ANSWER_ID_MAX]; /* the same in every chunk */
+    uint64_t created_s;
+    const char *model;
+    bool include_usage; /* of a stream */
+    uint32_t prompt_tokens;
+};
+
+/** The JSON of one route; each writes one object and counts what does not fit. `n`: tokens of the
+ *  generation so far. `reason`: "stop" or "length". */
+struct gw_shape {
+    const char *id_prefix;
+    /** Opens a stream; NULL: nothing does. */
+    void (*first)(const struct gw_answer *answer, fx_buf *out);
+    void (*delta)(const struct gw_answer *answer, uint32_t n, fx_span text, fx_buf *out);
+    void (*finish)(const struct gw_answer *answer, uint32_t n, const char *reason, fx_buf *out);
+    /** The whole answer, not streamed. */
+    void (*whole)(const struct gw_answer *answer, uint32_t n, fx_span text, const char *reason,
+                  fx_buf *out);
+    const char *object_chunk;
+};
+
+extern const struct gw_shape gw_chat_shape, gw_completion_shape;
+
+/** The last chunk of a stream that asked for it: no choices, the usage. */
+void gw_shape_usage(const struct gw_shape *shape, const struct gw_answer *answer, uint32_t n,
+                    fx_buf *out);
+
+/* Shared by the shapes. */
+
+/** `{"id":...,"object":...,"created":...,"model":...,` */
+void gw_shape__head(const struct gw_answer *answer, const char *object, fx_buf *out);
+/** `"usage":{...}` */
+void gw_shape__usage(const struct gw_answer *answer, uint32_t n, fx_buf *out);
+/** `,"usage":null` where a usage chunk will follow, `,"fractal":{"n":N}}`: a chunk's end. */
+void gw_shape__tail(const struct gw_answer *answer, uint32_t n, fx_buf *out);

@@ -1,0 +1,68 @@
+#include "common/base/clock.h"
+#include "fractal/v1/scheduler.pb-c.h"
+#include "services/gateway/visit.h"
+
+enum { DEADLINE_MS = 5000, SCHEMA = 1 };
+
+static void on_submitted(void *user, const struct fx_client_result *result) {
+    struct gw_visit *visit = user;
+    const Fractal__V1__SubmitGenerationReply *reply = result->reply;
+    visit->submitting = false;
+    gw_generation_submitted(visit, result, result->code == FX_OK ? reply->seed : 0);
+    gw_visit_unref(visit);
+}
+
+static Fractal__V1__SamplingParams sampling_of(const struct gw_visit *visit) {
+    const struct gw_request *request = &visit->request;
+    Fractal__V1__SamplingParams sampling = FRACTAL__V1__SAMPLING_PARAMS__INIT;
+    sampling.temperature = request->temperature;
+    sampling.top_k = request->top_k;
+    sampling.top_p = request->top_p;
+    sampling.min_p = request->min_p;
+    if (visit->has_seed) {
+        sampling.seed_presence_case = FRACTAL__V1__SAMPLING_PARAMS__SEED_PRESENCE_SEED;
+        sampling.seed = visit->seed;
+    }
+    return sampling;
+}
+
+static Fractal__V1__GenerationTask task_of(struct gw_visit *visit,
+                                           Fractal__V1__SamplingParams *sampling) {
+    Fractal__V1__GenerationTask task = FRACTAL__V1__GENERATION_TASK__INIT;
+    task.schema = SCHEMA;
+    task.id = (ProtobufCBinaryData){FX_GEN_ID_BYTES, visit->id.bytes};
+    task.tenant = visit->who.tenant;
+    task.model = visit->model.number;
+    task.model_name = visit->model.name;
+    task.n_prompt_ids = visit->prompt.len;
+    task.prompt_ids = visit->prompt.at;
+    task.max_tokens = visit->max_tokens;
+    task.n_stop_ids = visit->model.eos_count;
+    task.stop_ids = visit->model.eos_ids;
+    task.sampling = sampling;
+    task.submitted_ms = fx_wall_ms();
+    return task;
+}
+
+void gw_submit(struct gw_visit *visit) {
+    Fractal__V1__SamplingParams sampling = sampling_of(visit);
+    Fractal__V1__GenerationTask task = task_of(visit, &sampling);
+    Fractal__V1__SubmitGenerationRequest message = FRACTAL__V1__SUBMIT_GENERATION_REQUEST__INIT;
+    message.task = &task;
+    message.tenant_weight = visit->who.weight;
+    struct fx_client_request request = {
+        .method = "/fractal.v1.SchedulerService/SubmitGeneration",
+        .message = &message,
+        .reply = &fractal__v1__submit_generation_reply__descriptor,
+        .deadline_ms = DEADLINE_MS,
+        .trace = &visit->trace,
+        .user = visit,
+        .on_done = on_submitted,
+    };
+    fx_error err = {0};
+    visit->submitting = true;
+    gw_visit_ref(visit); /* the question's */
+    if (fx_client_start(visit->gateway->scheduler, &request, NULL, &err)) return;
+    struct fx_client_result result = {.code = err.code, .text = err.text};
+    on_submitted(visit, &result);
+}

@@ -1,0 +1,88 @@
+#pragma once
+#include "common/model/detok.h"
+#include "services/gateway/gateway.h"
+#include "services/gateway/prompt.h"
+#include "services/gateway/request.h"
+#include "services/gateway/shapes.h"
+
+struct gw_route;
+
+/** One HTTP request from its head to the end of its answer. Lives until its call has ended and no
+ *  question of its is under way. @thread the loop's */
+struct gw_visit {
+    TAILQ_ENTRY(gw_visit) entry; /* of gateway->visits, while `listed` */
+    bool listed;
+    uint32_t refs;
+    struct gateway *gateway;
+    const struct gw_route *route;
+    fx_http_call *call; /* NULL: answered, or the client left */
+    fx_trace trace;
+    uint64_t begun_us;
+    struct gw_identity who;
+    char name[GW_MODEL_NAME_MAX + 1]; /* of the model asked for */
+
+    /* a generation's: see generation.c */
+    struct gw_request request;
+    struct gw_models_waiter waiter;
+    struct gw_model model; /* a copy; its vocab is a reference of ours */
+    const struct gw_shape *shape;
+    struct gw_answer answer;
+    fx_gen_id id;
+    struct gw_prompt prompt;
+    uint32_t max_tokens, resubmits;
+    bool submitted, submitting, has_seed;
+    uint64_t seed, token_ms;
+    fx_watch *watch;
+    struct fx_detok detok;
+    uint32_t tokens; /* received so far */
+    struct evbuffer *text; /* of an answer that is not streamed */
+};
+
+/** What is served at a path. */
+struct gw_route {
+    const char *path[3]; /* segments, NULL-terminated; the rest is the model's name if has_name */
+    size_t path_len;
+    bool has_name;
+    enum fx_http_method method;
+    enum gw_kind kind; /* 0: no body is read */
+    const struct gw_shape *shape;
+    /** Authenticated; answers the call now or later. */
+    void (*serve)(struct gw_visit *visit);
+};
+
+void gw_visit_ref(struct gw_visit *visit);
+void gw_visit_unref(struct gw_visit *visit);
+/** Answers with an error and gives the call's reference back. Does nothing without a call. */
+void gw_visit_refuse(struct gw_visit *visit, const struct gw_problem *problem);
+/** Answers 200 with JSON and gives the call's reference back. */
+void gw_visit_reply(struct gw_visit *visit, fx_span json);
+/** Ends the open stream and gives the call's reference back. */
+void gw_visit_stream_end(struct gw_visit *visit);
+
+/** The server's request callback. */
+void gw_routes_serve(void *gateway, fx_http_call *call, const struct fx_http_request *request);
+
+/* model_routes.c */
+void gw_serve_models(struct gw_visit *visit);
+void gw_serve_model(struct gw_visit *visit);
+/* generation.c */
+void gw_serve_generation(struct gw_visit *visit);
+/** The client left, in whatever phase. */
+void gw_generation_gone(struct gw_visit *visit);
+/** Gives it up from our side: an error for the client, a cancel for the scheduler. */
+void gw_generation_fail(struct gw_visit *visit, const struct gw_problem *problem);
+/** Frees what it holds. */
+void gw_generation_done(struct gw_visit *visit);
+/* cancel.c: tells the scheduler, or Redis itself when no scheduler answers. */
+void gw_cancel(struct gateway *gateway, uint32_t model, const fx_gen_id *id, const fx_trace *trace);
+/* submit.c: hands the task to a scheduler; gw_generation_submitted is told. */
+void gw_submit(struct gw_visit *visit);
+void gw_generation_submitted(struct gw_visit *visit, const struct fx_client_result *result,
+                             uint64_t seed);
+/* answer.c: what the client sees of tokens. */
+/** 200, the head of a stream and its first chunk; nothing when it is not streamed. */
+void gw_answer_begin(struct gw_visit *visit);
+/** Tokens as they come; with a finish the answer ends. */
+void gw_answer_tokens(struct gw_visit *visit, const struct fx_gen_tokens *tokens);
+/** An error: a status while nothing was sent, else an event and [DONE]. */
+void gw_answer_fail(struct gw_visit *visit, const struct gw_problem *problem);
