@@ -29,6 +29,18 @@ static const struct {
     {"hiredis/", "common/queue"},
 };
 
+/* Libraries return errors and stay silent; services log. */
+static const char *const silent[] = {"common", "kernels", "engine"};
+
+static bool may_log(const char *path) {
+    if (fx_under(path, "common/base")) return true;
+    if (strcmp(path, "common/rpc/service.c") == 0)
+        return true; /* sets a service's name and level */
+    for (size_t i = 0; i < FX_COUNT(silent); i++)
+        if (fx_under(path, silent[i])) return false;
+    return true;
+}
+
 /* services/gateway/x.c -> "services/gateway": a service is a layer of its own. */
 static void own_folder(const char *path, const char *layer, char *out, size_t size) {
     size_t len = strlen(layer);
@@ -42,6 +54,9 @@ static void check_project(struct fx_tree *tree, const struct fx_source *file, si
         fx_find(tree, file, line, "layer", "'%s': includes are written from the root", name);
         return;
     }
+    if (strcmp(name, "common/base/log.h") == 0 && !may_log(file->path))
+        fx_find(tree, file, line, "layer", "'%s': libraries return an fx_error, services log",
+                name);
     if (!strchr(name, '/')) return; /* generated beside the file */
     for (size_t i = 0; i < FX_COUNT(layers); i++) {
         if (!fx_under(file->path, layers[i].folder)) continue;

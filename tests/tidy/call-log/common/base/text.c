@@ -1,3 +1,0 @@
-void f(void) {
-    fx_log(FX_LOG_INFO, x);
-}
