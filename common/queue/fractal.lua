@@ -36,7 +36,10 @@ local QUEUED, DISPATCHED, RUNNING, FINISHED, STATE_CANCELLED, FAILED = 1, 2, 3, 
 local REASON_CANCELLED, REASON_ERROR = 3, 4
 local WORKERS_MAX, WORKER_KEPT_MS = 256, 60000
 
-local call = redis.call
+-- redis.call is not there yet while the library loads.
+local function call(...)
+  return redis.call(...)
+end
 
 local function now_ms()
   local time = call('TIME')
@@ -476,9 +479,15 @@ end
 
 -- Only submit is refused when Redis is out of memory: the others lead to memory coming free.
 redis.register_function('fx1_submit', submit)
-for name, callback in pairs({fx1_dispatch = dispatch, fx1_pull = pull, fx1_append = append,
-  fx1_finish = finish, fx1_renew = renew, fx1_reclaim = reclaim, fx1_cancel = cancel,
-  fx1_beat = beat}) do
+local function register(name, callback)
   redis.register_function{function_name = name, callback = callback, flags = {'allow-oom'}}
 end
+register('fx1_dispatch', dispatch)
+register('fx1_pull', pull)
+register('fx1_append', append)
+register('fx1_finish', finish)
+register('fx1_renew', renew)
+register('fx1_reclaim', reclaim)
+register('fx1_cancel', cancel)
+register('fx1_beat', beat)
 redis.register_function{function_name = 'fx1_stats', callback = stats, flags = {'no-writes'}}
