@@ -1,0 +1,34 @@
+/* Which settings are refused at the start. */
+#include "tests/fx_test.h"
+#include "services/gateway/config.h"
+
+static const struct row {
+    const char *name, *addr, *cert, *key, *redis;
+    bool plaintext;
+    const char *names; /* in the error; NULL: accepted */
+} rows[] = {
+    {"loopback",       "127.0.0.1:5000", "",  "",  "redis://127.0.0.1:6379/0", false, NULL             },
+    {"public",         "0.0.0.0:5000",   "",  "",  "redis://127.0.0.1:6379/0", false, "FX_PLAINTEXT"   },
+    {"public, TLS",    "0.0.0.0:5000",   "c", "k", "redis://127.0.0.1:6379/0", false, NULL             },
+    {"public, plain",  "0.0.0.0:5000",   "",  "",  "redis://127.0.0.1:6379/0", true,  NULL             },
+    {"cert alone",     "127.0.0.1:5000", "c", "",  "redis://127.0.0.1:6379/0", false, "FX_HTTP_TLS_KEY"},
+    {"address",        "127.0.0.1",      "",  "",  "redis://127.0.0.1:6379/0", false, "FX_HTTP_ADDR"   },
+    {"redis",          "127.0.0.1:5000", "",  "",  "http://x",                 false, "FX_REDIS_URL"   },
+};
+
+static void test_config(void **state) {
+    const struct row *row = *state;
+    struct gw_config config = {.http_addr = row->addr,
+                               .admin_addr = "127.0.0.1:0",
+                               .http_tls_cert = row->cert,
+                               .http_tls_key = row->key,
+                               .redis_url = row->redis,
+                               .redis_ledger_url = "",
+                               .plaintext = row->plaintext};
+    fx_error err = {0};
+    bool ok = gw_config_check(&config, &err);
+    assert_int_equal(ok, row->names == NULL);
+    if (!ok && !strstr(err.text, row->names)) fail_msg("%s", err.text);
+}
+
+FX_TEST_MAIN(test_config, rows)

@@ -1,0 +1,200 @@
+/* Bodies of the two generating routes: what is taken, what is refused and under which name. */
+#include "tests/fx_test.h"
+#include <float.h>
+#include "services/gateway/request.h"
+
+#define USER "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
+#define CHAT(more) "{\"model\":\"m\"," USER more "}"
+#define TEXT(more) "{\"model\":\"m\",\"prompt\":\"hi\"" more "}"
+
+static const struct row {
+    const char *name;
+    enum gw_kind kind;
+    const char *body;
+    int reason;        /* -1: taken */
+    const char *param; /* NULL: none */
+} rows[] = {
+    {"chat", GW_CHAT, CHAT(""), -1, NULL},
+    {"completion", GW_COMPLETION, TEXT(""), -1, NULL},
+    {"not JSON", GW_CHAT, "{\"model\":", GW_BAD_JSON, NULL},
+    {"an array", GW_CHAT, "[]", GW_BAD_JSON, NULL},
+    {"a number", GW_CHAT, "1", GW_BAD_JSON, NULL},
+    {"empty", GW_CHAT, "", GW_BAD_JSON, NULL},
+    {"invalid UTF-8", GW_CHAT, "{\"model\":\"\xff\"}", GW_BAD_JSON, NULL},
+    {"field twice", GW_CHAT, "{\"model\":\"a\",\"model\":\"b\"}", GW_BAD_JSON, NULL},
+    {"no model", GW_CHAT, "{" USER "}", GW_MISSING, "model"},
+    {"model null", GW_CHAT, "{\"model\":null," USER "}", GW_MISSING, "model"},
+    {"model number", GW_CHAT, "{\"model\":1," USER "}", GW_BAD_VALUE, "model"},
+    {"model empty", GW_CHAT, "{\"model\":\"\"," USER "}", GW_BAD_VALUE, "model"},
+    {"no messages", GW_CHAT, "{\"model\":\"m\"}", GW_MISSING, "messages"},
+    {"no prompt", GW_COMPLETION, "{\"model\":\"m\"}", GW_MISSING, "prompt"},
+    {"messages in completion", GW_COMPLETION, TEXT("," USER), GW_UNKNOWN, "messages"},
+    {"prompt in chat", GW_CHAT, CHAT(",\"prompt\":\"x\""), GW_UNKNOWN, "prompt"},
+    {"unknown field", GW_CHAT, CHAT(",\"temprature\":1"), GW_UNKNOWN, "temprature"},
+    {"unknown null field", GW_CHAT, CHAT(",\"frob\":null"), GW_UNKNOWN, "frob"},
+
+    {"temperature 0", GW_CHAT, CHAT(",\"temperature\":0"), -1, NULL},
+    {"temperature 2.0", GW_CHAT, CHAT(",\"temperature\":2.0"), -1, NULL},
+    {"temperature null", GW_CHAT, CHAT(",\"temperature\":null"), -1, NULL},
+    {"temperature 2.1", GW_CHAT, CHAT(",\"temperature\":2.1"), GW_BAD_VALUE, "temperature"},
+    {"temperature -1", GW_CHAT, CHAT(",\"temperature\":-1"), GW_BAD_VALUE, "temperature"},
+    {"temperature text", GW_CHAT, CHAT(",\"temperature\":\"1\""), GW_BAD_VALUE, "temperature"},
+    {"temperature 1e308", GW_CHAT, CHAT(",\"temperature\":1e308"), GW_BAD_VALUE, "temperature"},
+    {"top_p 1.01", GW_CHAT, CHAT(",\"top_p\":1.01"), GW_BAD_VALUE, "top_p"},
+    {"min_p 0.5", GW_CHAT, CHAT(",\"min_p\":0.5"), -1, NULL},
+    {"min_p 2", GW_CHAT, CHAT(",\"min_p\":2"), GW_BAD_VALUE, "min_p"},
+    {"top_k -1 is off", GW_CHAT, CHAT(",\"top_k\":-1"), -1, NULL},
+    {"top_k -2", GW_CHAT, CHAT(",\"top_k\":-2"), GW_BAD_VALUE, "top_k"},
+    {"top_k 1.5", GW_CHAT, CHAT(",\"top_k\":1.5"), GW_BAD_VALUE, "top_k"},
+    {"seed", GW_CHAT, CHAT(",\"seed\":-9223372036854775808"), -1, NULL},
+    {"seed over 64 bits", GW_CHAT, CHAT(",\"seed\":99999999999999999999"), GW_BAD_JSON, NULL},
+    {"seed fraction", GW_CHAT, CHAT(",\"seed\":1.5"), GW_BAD_VALUE, "seed"},
+    {"max_tokens 0", GW_CHAT, CHAT(",\"max_tokens\":0"), GW_BAD_VALUE, "max_tokens"},
+    {"max_tokens -1", GW_CHAT, CHAT(",\"max_tokens\":-1"), GW_BAD_VALUE, "max_tokens"},
+    {"max_tokens 16.0", GW_CHAT, CHAT(",\"max_tokens\":16.0"), -1, NULL},
+    {"max_tokens huge", GW_CHAT, CHAT(",\"max_tokens\":9007199254740993"), GW_BAD_VALUE,
+     "max_tokens"},
+    {"max_completion_tokens", GW_CHAT, CHAT(",\"max_completion_tokens\":5"), -1, NULL},
+    {"max_completion_tokens, completion", GW_COMPLETION, TEXT(",\"max_completion_tokens\":5"),
+     GW_UNKNOWN, "max_completion_tokens"},
+    {"stream 1", GW_CHAT, CHAT(",\"stream\":1"), GW_BAD_VALUE, "stream"},
+    {"stream_options", GW_CHAT, CHAT(",\"stream_options\":{\"include_usage\":true}"), -1, NULL},
+    {"stream_options list", GW_CHAT, CHAT(",\"stream_options\":[]"), GW_BAD_VALUE, "stream_options"},
+    {"stream_options other", GW_CHAT, CHAT(",\"stream_options\":{\"x\":true}"), GW_UNKNOWN,
+     "stream_options"},
+
+    {"user", GW_CHAT, CHAT(",\"user\":\"u\",\"metadata\":{\"a\":\"b\"},\"store\":false"), -1, NULL},
+    {"n 1", GW_CHAT, CHAT(",\"n\":1"), -1, NULL},
+    {"n 2", GW_CHAT, CHAT(",\"n\":2"), GW_UNSUPPORTED, "n"},
+    {"n 0", GW_CHAT, CHAT(",\"n\":0"), GW_UNSUPPORTED, "n"},
+    {"stop null", GW_CHAT, CHAT(",\"stop\":null"), -1, NULL},
+    {"stop []", GW_CHAT, CHAT(",\"stop\":[]"), -1, NULL},
+    {"stop text", GW_CHAT, CHAT(",\"stop\":\"x\""), GW_UNSUPPORTED, "stop"},
+    {"stop empty text", GW_CHAT, CHAT(",\"stop\":\"\""), GW_UNSUPPORTED, "stop"},
+    {"stop [\"\"]", GW_CHAT, CHAT(",\"stop\":[\"\"]"), GW_UNSUPPORTED, "stop"},
+    {"logprobs false", GW_CHAT, CHAT(",\"logprobs\":false"), -1, NULL},
+    {"logprobs true", GW_CHAT, CHAT(",\"logprobs\":true"), GW_UNSUPPORTED, "logprobs"},
+    {"logprobs 0, completion", GW_COMPLETION, TEXT(",\"logprobs\":0"), GW_UNSUPPORTED, "logprobs"},
+    {"logit_bias {}", GW_CHAT, CHAT(",\"logit_bias\":{}"), -1, NULL},
+    {"logit_bias", GW_CHAT, CHAT(",\"logit_bias\":{\"1\":1e308}"), GW_UNSUPPORTED, "logit_bias"},
+    {"tools []", GW_CHAT, CHAT(",\"tools\":[]"), -1, NULL},
+    {"tools", GW_CHAT, CHAT(",\"tools\":[{}]"), GW_UNSUPPORTED, "tools"},
+    {"tool_choice none", GW_CHAT, CHAT(",\"tool_choice\":\"none\""), -1, NULL},
+    {"tool_choice required", GW_CHAT, CHAT(",\"tool_choice\":\"required\""), GW_UNSUPPORTED,
+     "tool_choice"},
+    {"response_format text", GW_CHAT, CHAT(",\"response_format\":{\"type\":\"text\"}"), -1, NULL},
+    {"response_format json", GW_CHAT, CHAT(",\"response_format\":{\"type\":\"json_object\"}"),
+     GW_UNSUPPORTED, "response_format"},
+    {"modalities text", GW_CHAT, CHAT(",\"modalities\":[\"text\"]"), -1, NULL},
+    {"modalities audio", GW_CHAT, CHAT(",\"modalities\":[\"text\",\"audio\"]"), GW_UNSUPPORTED,
+     "modalities"},
+    {"presence_penalty 0", GW_CHAT, CHAT(",\"presence_penalty\":0.0"), -1, NULL},
+    {"presence_penalty", GW_CHAT, CHAT(",\"presence_penalty\":0.1"), GW_UNSUPPORTED,
+     "presence_penalty"},
+    {"echo true", GW_COMPLETION, TEXT(",\"echo\":true"), GW_UNSUPPORTED, "echo"},
+    {"suffix", GW_COMPLETION, TEXT(",\"suffix\":\"\",\"best_of\":1"), -1, NULL},
+
+    {"messages {}", GW_CHAT, "{\"model\":\"m\",\"messages\":{}}", GW_BAD_VALUE, "messages"},
+    {"messages []", GW_CHAT, "{\"model\":\"m\",\"messages\":[]}", GW_BAD_VALUE, "messages"},
+    {"message text", GW_CHAT, "{\"model\":\"m\",\"messages\":[\"x\"]}", GW_BAD_VALUE, "messages[0]"},
+    {"no role", GW_CHAT, "{\"model\":\"m\",\"messages\":[{\"content\":\"x\"}]}", GW_BAD_VALUE,
+     "messages[0].role"},
+    {"odd role", GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"\"},{\"role\":\"x\"}]}",
+     GW_BAD_VALUE, "messages[1].role"},
+    {"tool role", GW_CHAT, "{\"model\":\"m\",\"messages\":[{\"role\":\"tool\",\"content\":\"x\"}]}",
+     GW_UNSUPPORTED, "messages[0].role"},
+    {"no content", GW_CHAT, "{\"model\":\"m\",\"messages\":[{\"role\":\"user\"}]}", GW_MISSING,
+     "messages[0].content"},
+    {"content null", GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":null}]}", GW_BAD_VALUE,
+     "messages[0].content"},
+    {"parts", GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"name\":\"n\",\"content\":"
+     "[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}]}",
+     -1, NULL},
+    {"image part", GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":"
+     "[{\"type\":\"image_url\",\"image_url\":{}}]}]}",
+     GW_UNSUPPORTED, "messages[0].content[0]"},
+    {"part without text", GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\"}]}]}",
+     GW_BAD_VALUE, "messages[0].content[0]"},
+    {"no parts", GW_CHAT, "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":[]}]}",
+     GW_BAD_VALUE, "messages[0].content"},
+    {"tool calls", GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{}]}]}",
+     GW_UNSUPPORTED, "messages[0].tool_calls"},
+
+    {"prompt ids", GW_COMPLETION, "{\"model\":\"m\",\"prompt\":[1,2,3]}", -1, NULL},
+    {"prompt in a list", GW_COMPLETION, "{\"model\":\"m\",\"prompt\":[\"x\"]}", -1, NULL},
+    {"ids in a list", GW_COMPLETION, "{\"model\":\"m\",\"prompt\":[[1,2]]}", -1, NULL},
+    {"two prompts", GW_COMPLETION, "{\"model\":\"m\",\"prompt\":[\"x\",\"y\"]}", GW_UNSUPPORTED,
+     "prompt"},
+    {"prompt []", GW_COMPLETION, "{\"model\":\"m\",\"prompt\":[]}", GW_BAD_VALUE, "prompt"},
+    {"prompt [[]]", GW_COMPLETION, "{\"model\":\"m\",\"prompt\":[[]]}", GW_BAD_VALUE, "prompt"},
+    {"prompt {}", GW_COMPLETION, "{\"model\":\"m\",\"prompt\":{}}", GW_BAD_VALUE, "prompt"},
+    {"prompt mixed", GW_COMPLETION, "{\"model\":\"m\",\"prompt\":[1,\"x\"]}", GW_BAD_VALUE, "prompt"},
+    {"prompt -1", GW_COMPLETION, "{\"model\":\"m\",\"prompt\":[-1]}", GW_BAD_VALUE, "prompt"},
+    {"prompt over 32 bits", GW_COMPLETION, "{\"model\":\"m\",\"prompt\":[4294967296]}",
+     GW_BAD_VALUE, "prompt"},
+};
+
+static void test_refusals(void **state) {
+    const struct row *row = *state;
+    struct gw_request request = {0};
+    struct gw_problem problem = {0};
+    bool ok = gw_request_parse(row->kind, fx_span_str(row->body), &request, &problem);
+    if (ok != (row->reason < 0)) fail_msg("taken %d: %s", ok, problem.message);
+    if (!ok) {
+        assert_int_equal(problem.reason, row->reason);
+        assert_string_equal(problem.param, row->param ? row->param : "");
+        struct fx_http_problem http = gw_problem_http(&problem);
+        assert_int_equal(http.status, 400);
+        assert_string_equal(http.type, "invalid_request_error");
+        assert_int_equal(http.retry_ms, 0);
+    }
+    gw_request_done(&request);
+}
+
+static void test_values(void **state) {
+    (void)state;
+    struct gw_request request = {0};
+    struct gw_problem problem = {0};
+    const char *body = CHAT(",\"max_tokens\":7,\"max_completion_tokens\":9,\"temperature\":0.25,"
+                            "\"top_p\":0.5,\"top_k\":40,\"min_p\":0.125,\"seed\":-1,\"stream\":true,"
+                            "\"stream_options\":{\"include_usage\":true}");
+    assert_true(gw_request_parse(GW_CHAT, fx_span_str(body), &request, &problem));
+    assert_string_equal(request.model, "m");
+    assert_int_equal(request.max_tokens, 7); /* the lower ceiling */
+    assert_true(request.temperature == 0.25F && request.top_p == 0.5F && request.min_p == 0.125F);
+    assert_int_equal(request.top_k, 40);
+    assert_true(request.has_seed && request.seed == UINT64_MAX);
+    assert_true(request.stream && request.include_usage);
+    gw_request_done(&request);
+}
+
+static void test_defaults(void **state) {
+    (void)state;
+    struct gw_request request = {0};
+    struct gw_problem problem = {0};
+    assert_true(gw_request_parse(GW_CHAT, fx_span_str(CHAT("")), &request, &problem));
+    assert_true(request.temperature == 1 && request.top_p == 1 && request.min_p == 0);
+    assert_true(!request.max_tokens && !request.top_k && !request.has_seed && !request.stream);
+    gw_request_done(&request);
+    assert_true(gw_request_parse(GW_COMPLETION, fx_span_str(TEXT(",\"top_p\":0,\"top_k\":-1")),
+                                 &request, &problem));
+    assert_int_equal(request.max_tokens, GW_COMPLETION_TOKENS_DEFAULT);
+    assert_true(request.top_p > 0 && request.top_p <= FLT_MIN); /* only the best, not "off" */
+    assert_int_equal(request.top_k, 0);
+    gw_request_done(&request);
+}
+
+int main(void) {
+    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 2] = {cmocka_unit_test(test_values),
+                                                        cmocka_unit_test(test_defaults)};
+    for (size_t i = 0; i < FX_TEST_COUNT(rows); i++)
+        tests[i + 2] = (struct CMUnitTest){rows[i].name, test_refusals, NULL, NULL,
+                                           (void *)(uintptr_t)&rows[i]};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
