@@ -119,10 +119,10 @@ static FX_MUST bool check_cover(const struct fx_safetensors *file, fx_error *err
         const struct fx_tensor *tensor = &file->tensors[i];
         uint64_t begin = (uint64_t)(tensor->data.at - (const uint8_t *)file->map);
         if (begin != at)
-            return fx_fail(err, FX_INVALID_ARGUMENT,
-                           "tensor '%.120s': data begins at %llu, %s the end of what is before "
-                           "it, %llu",
-                           tensor->name, LLU(begin), begin < at ? "inside," : "after", LLU(at));
+            return fx_fail(
+                err, FX_INVALID_ARGUMENT,
+                "tensor '%.120s': data begins at %llu but what is before it ends at %llu",
+                tensor->name, LLU(begin), LLU(at));
         at += tensor->data.len;
     }
     if (at != file->bytes)

@@ -74,7 +74,9 @@ static FX_MUST bool check_sizes(const json_t *manifest, const char *folder, fx_e
         if (!fx_manifest_file_at(manifest, i, &file, err) ||
             !fx_file__path(path, err, "%s/%s", folder, file.name))
             return false;
-        if (!fx_file__size(path, &bytes, err)) return fx_wrap(err, "version's files");
+        if (!fx_file__exists(path))
+            return fx_fail(err, FX_DATA_LOSS, "file '%s' is missing", file.name);
+        if (!fx_file__size(path, &bytes, err)) return false;
         if (bytes != file.bytes)
             return fx_fail(err, FX_DATA_LOSS, "file '%s' has %llu bytes, the manifest says %llu",
                            file.name, (unsigned long long)bytes, (unsigned long long)file.bytes);

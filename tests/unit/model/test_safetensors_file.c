@@ -2,11 +2,11 @@
 #include "tests/unit/model/store_fixture.h"
 
 static const struct fx_tensor_spec specs[] = {
-    {"first", FX_DTYPE_F32, 2, {3, 5}}, /* 60 bytes: padding follows */
-    {"second", FX_DTYPE_U8, 1, {64}},   /* none */
-    {"third", FX_DTYPE_F16, 2, {1, 7}},
-    {"empty", FX_DTYPE_I64, 1, {0}},
-    {"last", FX_DTYPE_BF16, 0, {0}},
+    {"first",  FX_DTYPE_F32,  2, {3, 5}}, /* 60 bytes: padding follows */
+    {"second", FX_DTYPE_U8,   1, {64}  }, /* none */
+    {"third",  FX_DTYPE_F16,  2, {1, 7}},
+    {"empty",  FX_DTYPE_I64,  1, {0}   },
+    {"last",   FX_DTYPE_BF16, 0, {0}   },
 };
 
 static uint8_t value(size_t tensor, size_t byte) {
