@@ -1,5 +1,5 @@
 add_library(fx_test_queue STATIC integ/queue/rig.c integ/queue/redis_fixture.c)
 target_link_libraries(fx_test_queue PUBLIC fx_queue cmocka)
-foreach(test IN ITEMS append dispatch pull submit)
+foreach(test IN ITEMS append cancel dispatch finish pull reclaim renew stats submit)
   fx_add_test(integ/queue/test_${test}.c LABELS integ DEPS fx_test_queue)
 endforeach()

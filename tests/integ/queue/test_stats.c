@@ -1,0 +1,170 @@
+#include "tests/integ/queue/rig.h"
+
+static void empty(struct rig *rig) {
+    struct fx_queue_stats stats = rig_stats(rig);
+    assert_int_equal(stats.model, RIG_MODEL);
+    assert_int_equal(stats.waiting + stats.running + stats.workers + stats.slots, 0);
+}
+
+static void adds_up_workers(struct rig *rig) {
+    struct fx_worker_info small = {.worker = "a", .slots = 2, .slots_free = 1, .context_max = 128};
+    struct fx_worker_info large = {.worker = "b", .slots = 3, .slots_free = 3, .context_max = 999};
+    struct fx_worker_info gone = {.worker = "c", .slots = 9, .leaving = true, .context_max = 5000};
+    rig_beat_as(rig, &small);
+    rig_beat_as(rig, &large);
+    rig_beat_as(rig, &gone);
+    struct fx_queue_stats stats = rig_stats(rig);
+    assert_int_equal(stats.workers, 2);
+    assert_int_equal(stats.slots, 5);
+    assert_int_equal(stats.context_max, 999);
+    assert_int_equal(stats.live_count, 3);
+}
+
+static void a_worker_may_grow(struct rig *rig) {
+    rig_beat(rig, "w", 2);
+    rig_beat(rig, "w", 5);
+    assert_int_equal(rig_stats(rig).slots, 5);
+    assert_int_equal(rig_stats(rig).workers, 1);
+}
+
+static void the_dead_are_forgotten(struct rig *rig) {
+    rig_beat(rig, "w", 2);
+    (void)rig_int(rig, "ZINCRBY fx:{m7}:alive -60001 w");
+    rig_beat(rig, "v", 2);
+    assert_int_equal(rig_int(rig, "HLEN fx:{m7}:workers"), 1);
+    assert_int_equal(rig_int(rig, "ZCARD fx:{m7}:alive"), 1);
+}
+
+struct beats {
+    fx_error err;
+    bool done;
+};
+
+static void on_beat(void *ctx, const fx_error *err) {
+    struct beats *beats = ctx;
+    if (err) beats->err = *err;
+    beats->done = true;
+}
+
+static void too_many_workers(struct rig *rig) {
+    struct beats beats = {0};
+    fx_error err = {0};
+    for (unsigned i = 0; i < FX_QUEUE_WORKERS_MAX; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "w%u", i);
+        rig_beat(rig, name, 1);
+    }
+    struct fx_beat more = {
+        RIG_MODEL, "org/tiny", {.worker = "more", .slots = 1}
+    };
+    assert_true(fx_queue_beat(rig->queue, &more, on_beat, &beats, &err));
+    rig_until(rig, &beats.done);
+    assert_int_equal(beats.err.code, FX_RESOURCE_EXHAUSTED);
+    rig_beat(rig, "w7", 1); /* a known one is welcome */
+    assert_int_equal(rig_stats(rig).workers, FX_QUEUE_WORKERS_MAX);
+}
+
+static void bad_beats(struct rig *rig) {
+    struct fx_beat bad[] = {
+        {RIG_MODEL, "m", {.worker = "", .slots = 1}                  },
+        {RIG_MODEL, "",  {.worker = "w", .slots = 1}                 },
+        {RIG_MODEL, "m", {.worker = "w", .slots = 1, .slots_free = 2}},
+        {RIG_MODEL, "m", {.worker = "w", .slots = 4097}              },
+    };
+    for (size_t i = 0; i < FX_TEST_COUNT(bad); i++) {
+        fx_error err = {0};
+        assert_false(fx_queue_beat(rig->queue, &bad[i], on_beat, NULL, &err));
+        assert_int_equal(err.code, FX_INVALID_ARGUMENT);
+    }
+}
+
+static void on_models(void *ctx, const struct fx_queue_model *models, size_t count,
+                      const fx_error *err) {
+    assert_null(err);
+    assert_int_equal(count, 1);
+    assert_int_equal(models[0].number, RIG_MODEL);
+    assert_string_equal(models[0].name, "org/tiny");
+    *(bool *)ctx = true;
+}
+
+static void lists_models(struct rig *rig) {
+    bool done = false;
+    fx_error err = {0};
+    rig_beat(rig, "w", 1);
+    assert_true(fx_queue_models(rig->queue, on_models, &done, &err));
+    rig_until(rig, &done);
+}
+
+static void on_live(void *ctx, const struct fx_queue_stats *stats, const fx_error *err) {
+    assert_null(err);
+    assert_int_equal(stats->live_count, 1);
+    assert_string_equal(stats->live[0].worker, "w");
+    assert_string_equal(stats->live[0].numerics_id, "exact/1 test");
+    assert_int_equal(stats->live[0].slots, 3);
+    assert_int_equal(stats->live[0].slots_free, 3);
+    assert_int_equal(stats->live[0].context_max, 512);
+    *(bool *)ctx = true;
+}
+
+static void tells_each_worker(struct rig *rig) {
+    bool done = false;
+    fx_error err = {0};
+    rig_beat(rig, "w", 3);
+    assert_true(fx_queue_stats(rig->queue, RIG_MODEL, on_live, &done, &err));
+    rig_until(rig, &done);
+}
+
+static uint32_t freed_cancelled;
+
+static void on_freed(void *ctx, const struct fx_queue_stats *stats, const fx_error *err) {
+    (void)ctx;
+    assert_null(stats);
+    assert_int_equal(err->code, FX_CANCELLED);
+    freed_cancelled++;
+}
+
+static void on_freed_count(void *ctx, const struct fx_count_result *result, const fx_error *err) {
+    on_freed(ctx, NULL, err);
+    assert_null(result);
+}
+
+static void freed_with_calls_in_flight(struct rig *rig) {
+    fx_error err = {0};
+    freed_cancelled = 0;
+    for (int i = 0; i < 5; i++) {
+        assert_true(fx_queue_stats(rig->queue, RIG_MODEL, on_freed, NULL, &err));
+        assert_true(fx_queue_dispatch(rig->queue, RIG_MODEL, on_freed_count, NULL, &err));
+    }
+    fx_queue_free(fx_take(rig->queue));
+    assert_int_equal(freed_cancelled, 10);
+    rig_sleep(rig, 50); /* the replies still come, to nobody */
+}
+
+static void too_many_calls(struct rig *rig) {
+    fx_error err = {0};
+    fx_queue *small = NULL;
+    struct fx_queue_opts opts = {.redis = rig->redis, .calls_max = 2};
+    freed_cancelled = 0;
+    assert_true(fx_queue_open(&opts, &small, &err));
+    assert_true(fx_queue_stats(small, RIG_MODEL, on_freed, NULL, &err));
+    assert_true(fx_queue_stats(small, RIG_MODEL, on_freed, NULL, &err));
+    assert_false(fx_queue_stats(small, RIG_MODEL, on_freed, NULL, &err));
+    assert_int_equal(err.code, FX_RESOURCE_EXHAUSTED);
+    fx_queue_free(small);
+    assert_int_equal(freed_cancelled, 2);
+    rig_sleep(rig, 20);
+}
+
+static const struct rig_row rows[] = {
+    {"empty",                      empty                     },
+    {"adds up workers",            adds_up_workers           },
+    {"a worker may grow",          a_worker_may_grow         },
+    {"the dead are forgotten",     the_dead_are_forgotten    },
+    {"too many workers",           too_many_workers          },
+    {"bad beats",                  bad_beats                 },
+    {"lists models",               lists_models              },
+    {"tells each worker",          tells_each_worker         },
+    {"freed with calls in flight", freed_with_calls_in_flight},
+    {"too many calls",             too_many_calls            },
+};
+RIG_MAIN(rows)
