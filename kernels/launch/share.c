@@ -1,7 +1,8 @@
 #include "kernels/launch/launch.h"
 
-/* Below this many multiply-adds a chunk costs more to hand over than to do. */
-enum { CHUNK_WORK_MIN = 1 << 16, CHUNKS_PER_THREAD = 4 };
+/* In multiply-adds, some 40 a nanosecond: below PARALLEL_WORK_MIN waking others costs more than it
+ * saves, below CHUNK_WORK_MIN a chunk is not worth its turn at the counter. */
+enum { PARALLEL_WORK_MIN = 1 << 19, CHUNK_WORK_MIN = 1 << 16, CHUNKS_PER_THREAD = 4 };
 
 static uint32_t ceil_div(uint64_t a, uint64_t b) {
     return (uint32_t)((a + b - 1) / b);
@@ -37,6 +38,10 @@ static uint32_t mul_tiles(const struct fx_mul *mul) {
     return ceil_div(mul->weight->rows, FX_TILE_ROWS);
 }
 
+static uint64_t mul_tile_cost(const struct fx_mul *mul) {
+    return (uint64_t)FX_TILE_ROWS * mul->weight->cols * mul->rows;
+}
+
 static void mul_chunk(void *arg, uint32_t chunk) {
     const struct mul_set *set = arg;
     uint32_t low = 0, high = set->count - 1; /* the first mul whose chunks end after `chunk` */
@@ -56,10 +61,17 @@ static void mul_chunk(void *arg, uint32_t chunk) {
 
 void fx_launch_muls(const struct fx_kernels *kernels, struct fx_exec *exec, uint32_t count) {
     uint32_t chunks = 0;
+    uint64_t cost = 0;
+    for (uint32_t i = 0; i < count; i++)
+        cost += mul_tiles(&exec->muls[i]) * mul_tile_cost(&exec->muls[i]);
+    if (cost < PARALLEL_WORK_MIN) {
+        for (uint32_t i = 0; i < count; i++)
+            kernels->matmul(&exec->muls[i], 0, mul_tiles(&exec->muls[i]));
+        return;
+    }
     for (uint32_t i = 0; i < count; i++) {
         struct fx_mul *mul = &exec->muls[i];
-        uint64_t tile_cost = (uint64_t)FX_TILE_ROWS * mul->weight->cols * mul->rows;
-        mul->tiles_per_chunk = units_per_chunk(exec, mul_tiles(mul), tile_cost);
+        mul->tiles_per_chunk = units_per_chunk(exec, mul_tiles(mul), mul_tile_cost(mul));
         chunks += ceil_div(mul_tiles(mul), mul->tiles_per_chunk);
         mul->chunk_end = chunks;
     }
@@ -89,7 +101,9 @@ static void row_chunk(void *arg, uint32_t chunk) {
 
 void fx_launch_rows(struct fx_exec *exec, uint32_t rows, uint64_t row_cost, fx_row_work *work,
                     void *arg) {
-    struct row_set set = {work, arg, rows, units_per_chunk(exec, rows, row_cost)};
+    bool small = rows * row_cost < PARALLEL_WORK_MIN;
+    struct row_set set = {work, arg, rows, small ? rows : units_per_chunk(exec, rows, row_cost)};
+    if (rows == 0) return;
     fx_team_run(exec->team, ceil_div(rows, set.per_chunk), row_chunk, &set);
 }
 

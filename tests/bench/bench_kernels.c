@@ -1,0 +1,229 @@
+/* Times steps of made-up models by backend and batch: bench_kernels [milliseconds a case].
+ * Fails when cpu, where it has vector kernels, is not 5 times ref at int4 decode on one thread. */
+#include "common/base/clock.h"
+#include "common/base/heap.h"
+#include "kernels/ops.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS_MAX = 128, PAGE_TOKENS = 64, CONTEXT = 256, PAGES = CONTEXT / PAGE_TOKENS };
+enum { SPEEDUP_MIN = 5 };
+
+struct kind {
+    const char *name;
+    struct fx_shape shape;
+    uint32_t layers;
+};
+/* tiny: the bundled model. wide: eight experts whose weights no cache of one core holds. */
+static const struct kind kinds[] = {
+    {"tiny",
+     {.hidden = 192,
+      .heads = 6,
+      .kv_heads = 2,
+      .head_dim = 32,
+      .ffn = 384,
+      .experts = 8,
+      .experts_per_token = 2,
+      .vocab = 260,
+      .positions = 1024,
+      .norm_eps = 1e-5f,
+      .rope_theta = 10000},
+     4},
+    {"wide",
+     {.hidden = 1024,
+      .heads = 16,
+      .kv_heads = 4,
+      .head_dim = 64,
+      .ffn = 2048,
+      .experts = 8,
+      .experts_per_token = 2,
+      .vocab = 8192,
+      .positions = 1024,
+      .norm_eps = 1e-5f,
+      .rope_theta = 10000},
+     4},
+};
+
+struct layer {
+    struct fx_weight gain, out, router;
+    struct fx_qkv qkv;
+    struct fx_mlp mlp[8];
+};
+struct model {
+    const struct kind *kind;
+    bool codes;
+    struct fx_weight embedding, gain;
+    struct layer layers[4];
+    struct fx_kv kv[4];
+};
+
+/* Bytes that are harmless as any layout: small floats, halves and scales, mixed nibbles. */
+static struct fx_weight weight_of(enum fx_layout layout, uint32_t rows, uint32_t cols) {
+    uint64_t bytes = fx_weight_bytes(layout, rows, cols);
+    uint8_t *data = fx_alloc(bytes, 1);
+    FX_ASSERT(data);
+    for (uint64_t i = 0; i < bytes; i++) {
+        uint32_t draw = (uint32_t)i * 2654435761u >> 24;
+        bool scale = layout == FX_LAYOUT_I4_T8 && i % FX_I4_TILE_BYTES < 32;
+        bool top = layout == FX_LAYOUT_F16_T8 ? i % 2 : i % 4 == 3;
+        if (layout == FX_LAYOUT_I4_T8 && !scale)
+            data[i] = (uint8_t)draw;
+        else
+            data[i] = top ? (layout == FX_LAYOUT_F16_T8 ? 0x24 : 0x3c) | (draw & 0x80) : 0x31;
+    }
+    return (struct fx_weight){data, rows, cols, layout};
+}
+
+static void model_open(struct model *model, const struct kind *kind, enum fx_layout layout) {
+    const struct fx_shape *s = &kind->shape;
+    *model = (struct model){.kind = kind, .codes = layout == FX_LAYOUT_I4_T8};
+    model->embedding = weight_of(layout, s->vocab, s->hidden);
+    model->gain = weight_of(FX_LAYOUT_F32_ROW, 1, s->hidden);
+    for (uint32_t l = 0; l < kind->layers; l++) {
+        struct layer *layer = &model->layers[l];
+        layer->qkv.q = weight_of(layout, s->heads * s->head_dim, s->hidden);
+        layer->qkv.k = weight_of(layout, s->kv_heads * s->head_dim, s->hidden);
+        layer->qkv.v = weight_of(layout, s->kv_heads * s->head_dim, s->hidden);
+        layer->out = weight_of(layout, s->hidden, s->heads * s->head_dim);
+        layer->router = weight_of(FX_LAYOUT_F32_T8, s->experts, s->hidden);
+        for (uint32_t e = 0; e < s->experts; e++) {
+            layer->mlp[e].gate = weight_of(layout, s->ffn, s->hidden);
+            layer->mlp[e].up = weight_of(layout, s->ffn, s->hidden);
+            layer->mlp[e].down = weight_of(layout, s->hidden, s->ffn);
+        }
+        uint64_t bytes = fx_kv_page_bytes(s, PAGE_TOKENS, FX_KV_F16);
+        model->kv[l] =
+            (struct fx_kv){fx_alloc(PAGES, bytes), fx_alloc(PAGES, bytes), bytes, FX_KV_F16};
+        FX_ASSERT(model->kv[l].k && model->kv[l].v);
+    }
+}
+
+static void model_close(struct model *model) {
+    free((void *)(uintptr_t)model->embedding.data);
+    free((void *)(uintptr_t)model->gain.data);
+    for (uint32_t l = 0; l < model->kind->layers; l++) {
+        struct layer *layer = &model->layers[l];
+        const void *parts[] = {layer->out.data,   layer->router.data, layer->qkv.q.data,
+                               layer->qkv.k.data, layer->qkv.v.data,  model->kv[l].k,
+                               model->kv[l].v};
+        for (size_t i = 0; i < FX_COUNT(parts); i++)
+            free((void *)(uintptr_t)parts[i]);
+        for (uint32_t e = 0; e < model->kind->shape.experts; e++) {
+            free((void *)(uintptr_t)layer->mlp[e].gate.data);
+            free((void *)(uintptr_t)layer->mlp[e].up.data);
+            free((void *)(uintptr_t)layer->mlp[e].down.data);
+        }
+    }
+}
+
+enum part { NORM, QKV, ATTENTION, OUT, ROUTE, EXPERTS, HEAD, PARTS };
+static const char *const part_names[PARTS] = {"norm",  "qkv",     "attention", "out",
+                                              "route", "experts", "embed+head"};
+
+#define TIMED(part, call)                                                                          \
+    do {                                                                                           \
+        uint64_t began_ = fx_clock_us();                                                           \
+        call;                                                                                      \
+        spent_us[part] += fx_clock_us() - began_;                                                  \
+    } while (0)
+
+static void step_run(const struct model *model, const struct fx_ops *ops, struct fx_exec *exec,
+                     const struct fx_step *step, uint64_t spent_us[PARTS]) {
+    TIMED(HEAD, ops->embed(exec, step, &model->embedding));
+    for (uint32_t l = 0; l < model->kind->layers; l++) {
+        const struct layer *layer = &model->layers[l];
+        TIMED(NORM, ops->norm(exec, step, &model->gain, model->codes));
+        TIMED(QKV, ops->qkv(exec, step, &layer->qkv, &model->kv[l]));
+        TIMED(ATTENTION, ops->attention(exec, step, &model->kv[l], 0, model->codes));
+        TIMED(OUT, ops->out(exec, step, &layer->out));
+        TIMED(NORM, ops->norm(exec, step, &model->gain, model->codes));
+        TIMED(ROUTE, ops->route(exec, step, &layer->router));
+        TIMED(EXPERTS, ops->experts(exec, step, l, layer->mlp));
+    }
+    TIMED(HEAD, ops->head(exec, step, &model->gain, &model->embedding));
+}
+
+struct result {
+    double step_us, row_us, bytes_per_row;
+};
+
+/* Every row is a sequence of its own at the last position; they share one cache, which is as good
+ * for time as caches of their own while it fits the same level. */
+static struct result measure(const struct model *model, const char *backend, uint32_t rows,
+                             uint32_t threads, uint64_t budget_us, bool parts) {
+    static uint32_t tokens[ROWS_MAX], positions[ROWS_MAX], sequences[ROWS_MAX], logit_of[ROWS_MAX];
+    static const uint32_t table[PAGES] = {0, 1, 2, 3};
+    struct fx_exec exec;
+    fx_auto(fx_team) team = NULL;
+    fx_auto(void) workspace = fx_alloc(fx_ops_workspace(&model->kind->shape, rows, rows), 1);
+    FX_ASSERT(workspace && fx_team_open(threads, &team, NULL));
+    fx_exec_init(&exec, &model->kind->shape, rows, rows, workspace, team);
+    for (uint32_t row = 0; row < rows; row++) {
+        tokens[row] = row * 37 % model->kind->shape.vocab;
+        positions[row] = CONTEXT - 1;
+        logit_of[row] = row;
+    }
+    const struct fx_step step = {.rows = rows,
+                                 .tokens = tokens,
+                                 .positions = positions,
+                                 .sequences = sequences,
+                                 .tables = table,
+                                 .table_stride = PAGES,
+                                 .page_tokens = PAGE_TOKENS,
+                                 .logit_rows = rows,
+                                 .logit_of = logit_of};
+    const struct fx_ops *ops = fx_ops_pick(backend, NULL);
+    uint64_t spent_us[PARTS] = {0};
+    step_run(model, ops, &exec, &step, spent_us); /* warm */
+    memset(spent_us, 0, sizeof spent_us);
+    exec.counts = (struct fx_counts){0};
+    uint64_t steps = 0, began = fx_clock_us(), now = began;
+    for (; now - began < budget_us || steps < 2; now = fx_clock_us(), steps++)
+        step_run(model, ops, &exec, &step, spent_us);
+    if (parts)
+        for (uint32_t p = 0; p < PARTS; p++)
+            printf("    %-10s %8.1f us a step\n", part_names[p],
+                   (double)spent_us[p] / (double)steps);
+    double step_us = (double)(now - began) / (double)steps;
+    return (struct result){step_us, step_us / rows,
+                           (double)exec.counts.weight_bytes / (double)(steps * rows)};
+}
+
+static double bench_kind(const struct kind *kind, enum fx_layout layout, uint64_t budget_us,
+                         bool parts) {
+    static const uint32_t batches[] = {1, 4, 32, 128};
+    struct model model;
+    model_open(&model, kind, layout);
+    double ref_us = measure(&model, "ref", 1, 1, budget_us, false).row_us, speedup = 0;
+    printf("%s %-6s ref 1 thread  batch   1: %9.1f us a token\n", kind->name,
+           fx_layout_name(layout), ref_us);
+    for (uint32_t threads = 1; threads <= 2; threads++)
+        for (size_t b = 0; b < FX_COUNT(batches); b++) {
+            struct result r = measure(&model, "cpu", batches[b], threads, budget_us, parts);
+            if (threads == 1 && batches[b] == 1) speedup = ref_us / r.row_us;
+            printf(
+                "%s %-6s cpu %u thread%c batch %3u: %9.1f us a token, %8.0f weight bytes a token, "
+                "%.1f GB/s\n",
+                kind->name, fx_layout_name(layout), threads, threads > 1 ? 's' : ' ', batches[b],
+                r.row_us, r.bytes_per_row, r.bytes_per_row * batches[b] / r.step_us * 1e-3);
+        }
+    printf("%s %-6s cpu is %.1f times ref at decode (%s)\n", kind->name, fx_layout_name(layout),
+           speedup, fx_ops_cpu_level());
+    model_close(&model);
+    return speedup;
+}
+
+int main(int argc, char **argv) {
+    static const enum fx_layout layouts[] = {FX_LAYOUT_I4_T8, FX_LAYOUT_F16_T8, FX_LAYOUT_F32_T8};
+    uint64_t budget_us = argc > 1 ? strtoull(argv[1], NULL, 10) * 1000 : 50000;
+    bool ok = true;
+    for (size_t k = 0; k < FX_COUNT(kinds); k++)
+        for (size_t l = 0; l < FX_COUNT(layouts); l++) {
+            double speedup = bench_kind(&kinds[k], layouts[l], budget_us, argc > 2);
+            bool vector = strcmp(fx_ops_cpu_level(), "plain") != 0;
+            if (vector && layouts[l] == FX_LAYOUT_I4_T8 && speedup < SPEEDUP_MIN) ok = false;
+        }
+    if (!ok) printf("FAILED: int4 decode is not %d times ref\n", SPEEDUP_MIN);
+    return ok ? 0 : 1;
+}
