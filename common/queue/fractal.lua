@@ -119,7 +119,9 @@ local function deliver(k, count)
   local read = call('XREADGROUP', 'GROUP', 'w', 'w', 'COUNT', count, 'STREAMS', k.tasks, '>')
   local entries = read and read[1] and read[1][2] or {}
   if #entries ~= count then error('the queue of ' .. k.tasks .. ' is damaged') end
-  call('HINCRBY', k.meta, 'taken', count)
+  local taken = call('HINCRBY', k.meta, 'taken', count)
+  -- Redis 7.0 forgets entries-read when it replays XREADGROUP from the AOF, and lag with it.
+  call('XGROUP', 'SETID', k.tasks, 'w', entries[count][1], 'ENTRIESREAD', taken)
   return entries
 end
 

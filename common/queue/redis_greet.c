@@ -41,6 +41,10 @@ static void on_settings(void *ctx, const redisReply *reply, const fx_error *err)
     fx_redis *redis = ctx;
     struct fx_redis_report *report = &redis->report;
     if (redis->conn.phase == FX_REDIS_DOWN) return;
+    if (err && err->code != FX_INTERNAL && err->code != FX_PERMISSION_DENIED) {
+        fx_redis__conn_fail(&redis->conn, err); /* not merely CONFIG, renamed or forbidden */
+        return;
+    }
     fx_span mode = setting(reply, "appendfsync");
     report->noeviction = fx_span_eq_str(setting(reply, "maxmemory-policy"), "noeviction");
     report->append_only = fx_span_eq_str(setting(reply, "appendonly"), "yes");
