@@ -2,11 +2,14 @@
 
 const char *const fx_env_names[] = {
     "FX_ADMIN_ADDR",
+    "FX_API_KEY",
     "FX_BACKEND",
     "FX_BODY_BYTES_MAX",
     "FX_BOOTSTRAP_TOKEN_FILE",
     "FX_CONNECTIONS_MAX",
+    "FX_DATA_DIR",
     "FX_DRAIN_MS",
+    "FX_GATEWAY_URL",
     "FX_GEN_RETAIN_S",
     "FX_GRPC_ADDR",
     "FX_HTTP_ADDR",

@@ -38,12 +38,20 @@ static FX_MUST bool read_sides(struct fx_import *import, fx_error *err) {
                                  &import->plan.config, err);
 }
 
+static FX_MUST bool ask(const struct fx_import *import, fx_error *err) {
+    const struct fx_ingest_found found = {&import->plan.config,
+                                          fx_bytes__span(&import->side[FX_SIDE_TOKENIZER]),
+                                          fx_bytes__span(&import->side[FX_SIDE_TOKENIZER_CONFIG])};
+    return !import->opts->check || import->opts->check(import->opts->ctx, &found, err);
+}
+
 static FX_MUST bool make_plan(struct fx_import *import, fx_error *err) {
     uint64_t parts;
     uint32_t cap = import->opts->part_bytes_max;
     import->plan.dtype = import->opts->dtype;
     import->plan.part_bytes_max = cap ? cap : FX_PART_BYTES_MAX;
-    if (!read_sides(import, err) || !fx_source__open(import->opts->folder, &import->source, err) ||
+    if (!read_sides(import, err) || !ask(import, err) ||
+        !fx_source__open(import->opts->folder, &import->source, err) ||
         !fx_plan__make(&import->plan, &import->source, err) ||
         !fx_ingest__parts_bytes(&import->plan, &parts, err))
         return false;

@@ -13,6 +13,12 @@ struct fx_ingest_progress {
     uint64_t done_bytes, total_bytes; /* over all stages; done never falls */
 };
 
+/** What an import found beside the weights; spans are empty where the folder has no such file. */
+struct fx_ingest_found {
+    const struct fx_model_config *config;
+    fx_span tokenizer_json, tokenizer_config_json;
+};
+
 struct fx_ingest_opts {
     const char *folder;    /* Hugging Face layout */
     const char *store_dir; /* exists */
@@ -21,6 +27,8 @@ struct fx_ingest_opts {
     uint32_t part_bytes_max; /* 0: FX_PART_BYTES_MAX */
     /** May be NULL. Called about every MiB; false ends the import with CANCELLED. */
     bool (*progress)(void *ctx, const struct fx_ingest_progress *progress);
+    /** May be NULL. Asked before anything is written; false refuses the import with its `err`. */
+    bool (*check)(void *ctx, const struct fx_ingest_found *found, fx_error *err);
     void *ctx;
 };
 

@@ -15,10 +15,12 @@ struct output {
     struct fx_band band;
 };
 
+/* The pack is written to disk part by part too, so that its end is no long wait. */
 static FX_MUST bool close_part(struct output *output, fx_error *err) {
-    if (output->part && !fx_safetensors_finish(output->part, err)) return false;
+    if (!output->part) return true;
+    if (!fx_safetensors_finish(output->part, err)) return false;
     fx_safetensors_writer_free(fx_take(output->part));
-    return true;
+    return fdatasync(output->pack) == 0 || fx_fail_errno(err, "sync '" FX_PACK_FILE "'");
 }
 
 static FX_MUST bool open_part(struct output *output, uint32_t part, fx_error *err) {

@@ -210,7 +210,7 @@ static FX_MUST bool parse_continue(struct statements *statements) {
 
 static FX_MUST bool parse_set(struct statements *statements) {
     struct fx_jinja_parser *parser = statements->parser;
-    size_t name;
+    size_t name = 0;
     if (!parse_target(statements, &name)) return false;
     uint32_t line = parser->token->line;
     if (fx_jinja__is_op(parser, FX_JOP(0, '.')))

@@ -87,7 +87,7 @@ static size_t real_scientific(const char *digits, int count, int exponent, char 
 }
 
 size_t fx_jinja__real(double value, char out[FX_JINJA_INT_TEXT]) {
-    char digits[20];
+    char digits[20] = {0};
     int exponent = 0;
     size_t sign = signbit(value) && !isnan(value);
     if (isnan(value) || isinf(value))

@@ -82,6 +82,8 @@ const struct fx_model_info *fx_model_get_info(const fx_model *model);
 /** The mapping, for touching it at load. */
 fx_span fx_model_get_pack(const fx_model *model);
 
+/** Removes what killed imports left, as the next import would. */
+void fx_store_clean(const char *dir);
 /** The info of one model's current version. @err NOT_FOUND, DATA_LOSS */
 FX_MUST bool fx_store_info(const char *dir, const char *name, struct fx_model_info *out,
                            fx_error *err);

@@ -74,6 +74,15 @@ bool fx_stage__begin(const char *store_dir, struct fx_stage *stage, fx_error *er
     return make_stage(stage, stages, err);
 }
 
+void fx_store_clean(const char *dir) {
+    struct fx_stage stage = {.fd = -1};
+    char stages[FX_PATH_MAX];
+    fx_auto_fd lock = -1;
+    if (fx_file__path(stage.store, NULL, "%s", dir) && stages_path(dir, stages, NULL) &&
+        fx_stage__lock(&stage, &lock, NULL))
+        fx_stage__sweep(stages, "", 0);
+}
+
 void fx_stage__end(struct fx_stage *stage) {
     if (stage->path[0]) fx_file__remove_tree(stage->path);
     if (stage->fd >= 0) (void)close(stage->fd);

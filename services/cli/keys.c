@@ -1,0 +1,132 @@
+#include <string.h>
+#include <time.h>
+#include "fractal/v1/tenant.pb-c.h"
+#include "services/cli/admin.h"
+
+#define DEFAULT_TENANT "default"
+
+struct keys_args {
+    const char *tenant, *label;
+    const char *key_id; /* revoke */
+};
+
+static const struct cli_option options[] = {
+    {"tenant", CLI_TEXT, offsetof(struct keys_args, tenant), 0, 0, "T", NULL,
+     "whose keys (" DEFAULT_TENANT ")"     },
+    {"label",  CLI_TEXT, offsetof(struct keys_args, label),  0, 0, "L", NULL,
+     "of a new key, to tell it from others"},
+};
+
+static FX_MUST bool create_once(const struct cli_settings *settings, const struct keys_args *args,
+                                fx_arena *arena, Fractal__V1__CreateKeyReply **out, fx_error *err) {
+    Fractal__V1__CreateKeyRequest message = FRACTAL__V1__CREATE_KEY_REQUEST__INIT;
+    message.tenant = fx_arena_copy(arena, fx_span_str(args->tenant));
+    message.label = fx_arena_copy(arena, fx_span_str(args->label ? args->label : ""));
+    if (!message.tenant || !message.label)
+        return fx_fail(err, FX_RESOURCE_EXHAUSTED, "memory for a call");
+    return cli_admin_call(settings, "CreateKey", &message,
+                          &fractal__v1__create_key_reply__descriptor, arena, out, err);
+}
+
+/* Only the default tenant comes into being by itself; a misspelt one does not. */
+static FX_MUST bool create_tenant(const struct cli_settings *settings, const struct keys_args *args,
+                                  fx_arena *arena, fx_error *err) {
+    if (strcmp(args->tenant, DEFAULT_TENANT) != 0)
+        return fx_fail(err, FX_NOT_FOUND, "no tenant '%s' (./fractal tenants create %s)",
+                       args->tenant, args->tenant);
+    bool created = cli_admin_create_tenant(settings, args->tenant, 0, arena, err);
+    if (!created && err->code != FX_ALREADY_EXISTS) return false;
+    if (created) (void)fprintf(stderr, "created the tenant '%s'\n", args->tenant);
+    return true;
+}
+
+static bool create(const struct cli_settings *settings, fx_arena *arena, const void *user,
+                   fx_error *err) {
+    const struct keys_args *args = user;
+    Fractal__V1__CreateKeyReply *reply = NULL;
+    bool ok = create_once(settings, args, arena, &reply, err);
+    if (!ok && err->code == FX_NOT_FOUND)
+        ok = create_tenant(settings, args, arena, err) &&
+             create_once(settings, args, arena, &reply, err);
+    if (!ok) return false;
+    (void)printf("%s\n", reply->key);
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "key id %s, tenant '%s'; the key is shown this once\n", reply->key_id,
+                  args->tenant);
+    return true;
+}
+
+static void show(const Fractal__V1__Key *key) {
+    char date[32] = "-";
+    time_t created = (time_t)(key->created_ms / 1000);
+    struct tm at;
+    if (localtime_r(&created, &at)) (void)strftime(date, sizeof date, "%Y-%m-%d %H:%M", &at);
+    (void)printf("%-16s  %-8s %-16s  %s\n", key->key_id, key->revoked ? "revoked" : "active", date,
+                 key->label);
+}
+
+static bool list(const struct cli_settings *settings, fx_arena *arena, const void *user,
+                 fx_error *err) {
+    const struct keys_args *args = user;
+    Fractal__V1__ListKeysRequest message = FRACTAL__V1__LIST_KEYS_REQUEST__INIT;
+    Fractal__V1__ListKeysReply *reply = NULL;
+    message.tenant = fx_arena_copy(arena, fx_span_str(args->tenant));
+    if (!message.tenant) return fx_fail(err, FX_RESOURCE_EXHAUSTED, "memory for a call");
+    if (!cli_admin_call(settings, "ListKeys", &message, &fractal__v1__list_keys_reply__descriptor,
+                        arena, &reply, err))
+        return false;
+    if (reply->n_keys)
+        (void)printf("%-16s  %-8s %-16s  %s\n", "KEY ID", "STATE", "CREATED", "LABEL");
+    for (size_t i = 0; i < reply->n_keys; i++)
+        show(reply->keys[i]);
+    return true;
+}
+
+static bool revoke(const struct cli_settings *settings, fx_arena *arena, const void *user,
+                   fx_error *err) {
+    const struct keys_args *args = user;
+    Fractal__V1__RevokeKeyRequest message = FRACTAL__V1__REVOKE_KEY_REQUEST__INIT;
+    Fractal__V1__RevokeKeyReply *reply = NULL;
+    message.key_id = fx_arena_copy(arena, fx_span_str(args->key_id));
+    if (!message.key_id) return fx_fail(err, FX_RESOURCE_EXHAUSTED, "memory for a call");
+    if (!cli_admin_call(settings, "RevokeKey", &message, &fractal__v1__revoke_key_reply__descriptor,
+                        arena, &reply, err))
+        return false;
+    (void)printf("revoked %s\n", args->key_id);
+    return true;
+}
+
+static const struct {
+    const char *name;
+    int arguments; /* after the name */
+    bool (*action)(const struct cli_settings *settings, fx_arena *arena, const void *args,
+                   fx_error *err);
+} actions[] = {
+    {"create", 0, create},
+    {"list",   0, list  },
+    {"revoke", 1, revoke},
+};
+
+static int run(const struct cli_settings *settings, int argc, char **argv) {
+    struct keys_args args = {.tenant = DEFAULT_TENANT};
+    fx_error err = {0};
+    int left = cli_options(options, FX_COUNT(options), argc, argv, &args, &err);
+    for (size_t i = 0; left > 0 && i < FX_COUNT(actions); i++) {
+        if (strcmp(argv[0], actions[i].name) != 0) continue;
+        if (left - 1 != actions[i].arguments) break;
+        args.key_id = argv[1];
+        return cli_admin_run(settings, actions[i].action, &args);
+    }
+    if (left >= 0) fx_error_set(&err, FX_INVALID_ARGUMENT, "want create, list or revoke ID");
+    return cli_misused(&cli_keys, &err);
+}
+
+const struct cli_command cli_keys = {
+    .name = "keys",
+    .usage = "create [--tenant T] [--label L] | list [--tenant T] | revoke ID",
+    .summary = "Tenants' API keys",
+    .options = options,
+    .option_count = FX_COUNT(options),
+    .run = run,
+    .more = "A new key is printed once, alone on standard output; only its SHA-256 is stored.",
+};
