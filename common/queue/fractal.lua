@@ -20,7 +20,7 @@ fx:{m}:workers         hash    worker -> "slots free context leaving numerics"  
 Writers: submit gen wait tenants debt meta; dispatch all but gen:task, log; pull gen tasks ready
 leases meta; append gen log leases; renew leases; finish, reclaim, cancel all; beat alive workers.
 
-gen: tenant weight prompt expected seed task state epoch n (tokens logged) cancel charged entry owner
+gen: tenant weight prompt expected seed retain task state epoch n (tokens logged) cancel charged entry owner
      pn (n at delivery) fruitless num (numerics of the logged tokens) pnum (of the owner) finish
 
 An entry of tasks that is not in ready was cancelled: a tombstone, acknowledged when it is next in
@@ -52,12 +52,12 @@ end
 
 local function gen_read(gen)
   local f = call('HMGET', gen, 'state', 'epoch', 'n', 'cancel', 'tenant', 'weight', 'prompt',
-    'expected', 'charged', 'entry', 'owner', 'pn', 'fruitless', 'seed', 'finish')
+    'expected', 'charged', 'entry', 'owner', 'pn', 'fruitless', 'seed', 'finish', 'retain')
   if not f[1] then return nil end
   return {state = number(f[1]), epoch = number(f[2]), n = number(f[3]), cancel = number(f[4]),
     tenant = f[5], weight = number(f[6]), prompt = number(f[7]), expected = number(f[8]),
     charged = number(f[9]), entry = f[10], owner = f[11] or '', pn = number(f[12]),
-    fruitless = number(f[13]), seed = f[14], finish = number(f[15])}
+    fruitless = number(f[13]), seed = f[14], finish = number(f[15]), retain = f[16]}
 end
 
 -- What append, finish and renew answer.
@@ -146,13 +146,13 @@ end
 
 -- ---- the end of a generation ----
 
--- k also holds gen, log, hint (channel), retain (s).
+-- k also holds gen, log, hint (channel).
 local function end_generation(k, g, state, reason, detail)
   call('XADD', k.log, string.format('%.0f-1', g.n), 'f', reason, 'd', detail)
   call('HSET', k.gen, 'state', state, 'finish', reason)
   call('HDEL', k.gen, 'task')
-  call('EXPIRE', k.log, k.retain)
-  call('EXPIRE', k.gen, k.retain)
+  call('EXPIRE', k.log, g.retain)
+  call('EXPIRE', k.gen, g.retain)
   call('PUBLISH', k.hint, string.format('%.0f %d ', g.n + 1, reason) .. detail)
   g.state, g.finish = state, reason
 end
@@ -169,7 +169,7 @@ local function state_of(reason)
 end
 
 -- ---- submit: KEYS gen wait tenants debt meta
--- ARGV id tenant weight prompt expected seed model_max tenant_max sched model task
+-- ARGV id tenant weight prompt expected seed model_max tenant_max sched model retain_s task
 
 local function full(keys, args)
   if number(call('HGET', keys[5], 'waiting')) >= tonumber(args[7]) then return MODEL_FULL end
@@ -186,7 +186,7 @@ local function submit(keys, args)
   local refused = full(keys, args)
   if refused then return {refused, 0, '0', 0, 0} end
   call('HSET', k.gen, 'tenant', tenant, 'weight', args[3], 'prompt', args[4], 'expected', args[5],
-    'seed', args[6], 'state', QUEUED, 'epoch', 1, 'n', 0, 'task', args[11])
+    'seed', args[6], 'state', QUEUED, 'epoch', 1, 'n', 0, 'retain', args[11], 'task', args[12])
   call('ZADD', k.wait, call('HINCRBY', k.meta, 'seq', 1), id)
   call('HINCRBY', k.meta, 'waiting', 1)
   if not call('ZSCORE', k.tenants, tenant) then
@@ -328,11 +328,11 @@ local function append(keys, args)
 end
 
 -- ---- finish: KEYS gen log leases tasks ready tenants debt meta
--- ARGV id epoch last reason retain_s hint sched model detail
+-- ARGV id epoch last reason hint sched model detail
 
 local function finish(keys, args)
   local k = {gen = keys[1], log = keys[2], leases = keys[3], tasks = keys[4], ready = keys[5],
-    tenants = keys[6], debt = keys[7], meta = keys[8], retain = args[5], hint = args[6]}
+    tenants = keys[6], debt = keys[7], meta = keys[8], hint = args[5]}
   local g, reason = gen_read(k.gen), tonumber(args[4])
   if not g then return written(NOT_FOUND) end
   if g.state >= FINISHED and g.epoch == tonumber(args[2]) and g.owner ~= '' then
@@ -340,12 +340,12 @@ local function finish(keys, args)
   end
   if not leased(g, tonumber(args[2])) then return written(LEASE_LOST, g) end
   if reason ~= REASON_CANCELLED and tonumber(args[3]) ~= g.n then return written(GAP, g) end
-  end_generation(k, g, state_of(reason), reason, args[9])
+  end_generation(k, g, state_of(reason), reason, args[8])
   release(k, g, args[1])
   settle(k, g, g.prompt + g.n)
   trim(k)
   reset_if_idle(k)
-  call('PUBLISH', args[7], args[8])
+  call('PUBLISH', args[6], args[7])
   return written(OK, g)
 end
 
@@ -362,7 +362,7 @@ local function renew(keys, args)
 end
 
 -- ---- reclaim: KEYS tasks ready leases meta tenants debt, gen log...
--- ARGV fruitless_max retain_s work sched model, id hint...
+-- ARGV fruitless_max work sched model, id hint...
 
 -- True when the generation is queued again, false when it ended.
 local function reclaim_one(k, g, id, fruitless_max)
@@ -384,13 +384,13 @@ end
 
 local function reclaim(keys, args)
   local k = {tasks = keys[1], ready = keys[2], leases = keys[3], meta = keys[4], tenants = keys[5],
-    debt = keys[6], retain = args[2]}
+    debt = keys[6]}
   local requeued, ended, now = 0, 0, now_ms()
-  for i = 1, (#args - 5) / 2 do
-    local id = args[4 + 2 * i]
+  for i = 1, (#args - 4) / 2 do
+    local id = args[3 + 2 * i]
     local deadline = call('ZSCORE', k.leases, id)
     if deadline and tonumber(deadline) <= now then
-      k.gen, k.log, k.hint = keys[5 + 2 * i], keys[6 + 2 * i], args[5 + 2 * i]
+      k.gen, k.log, k.hint = keys[5 + 2 * i], keys[6 + 2 * i], args[4 + 2 * i]
       local g = gen_read(k.gen)
       if not g then
         call('ZREM', k.leases, id)
@@ -404,13 +404,13 @@ local function reclaim(keys, args)
   if requeued + ended == 0 then return {0, 0} end
   trim(k)
   reset_if_idle(k)
-  if requeued > 0 then call('PUBLISH', args[3], 't') end
-  call('PUBLISH', args[4], args[5])
+  if requeued > 0 then call('PUBLISH', args[2], 't') end
+  call('PUBLISH', args[3], args[4])
   return {requeued, ended}
 end
 
 -- ---- cancel: KEYS gen log wait tenants debt meta tasks ready leases
--- ARGV id hint sched model control retain_s tenant
+-- ARGV id hint sched model control tenant
 
 local function cancel_queued(k, g, id)
   call('ZREM', k.wait, id)
@@ -430,11 +430,10 @@ end
 
 local function cancel(keys, args)
   local k = {gen = keys[1], log = keys[2], wait = keys[3], tenants = keys[4], debt = keys[5],
-    meta = keys[6], tasks = keys[7], ready = keys[8], leases = keys[9], hint = args[2],
-    retain = args[6]}
+    meta = keys[6], tasks = keys[7], ready = keys[8], leases = keys[9], hint = args[2]}
   local id, g = args[1], gen_read(k.gen)
   if not g then return {NOT_FOUND} end
-  if g.tenant ~= args[7] then return redis.error_reply('ERR cancel: not the tenant of the task') end
+  if g.tenant ~= args[6] then return redis.error_reply('ERR cancel: not the tenant of the task') end
   if g.state <= RUNNING then
     call('HSET', k.gen, 'cancel', 1)
     g.cancel = 1

@@ -30,7 +30,7 @@ enum {
 struct fx_queue_opts {
     fx_redis *redis;        /* borrowed; opened with library = fx_queue_library() */
     uint32_t lease_ms;      /* 0 = 3000 */
-    uint32_t retain_s;      /* log and state after the finish; 0 = 600 */
+    uint32_t retain_s;      /* log and state after the finish, fixed by the submit; 0 = 600 */
     uint32_t model_max;     /* waiting generations of a model; 0 = 4096 */
     uint32_t tenant_max;    /* waiting generations of a model and tenant; 0 = 1024 */
     uint32_t fruitless_max; /* deliveries in a row without a new token; 0 = 3 */

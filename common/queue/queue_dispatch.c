@@ -192,8 +192,8 @@ static void on_reclaimed(fx_queue_call *call, const redisReply *reply, const fx_
 }
 
 struct leases {
-    fx_span keys[6 + 2 * RECLAIM_MAX], args[5 + 2 * RECLAIM_MAX];
-    struct fx_key fixed[6], numbers[4], gen[RECLAIM_MAX], log[RECLAIM_MAX], hint[RECLAIM_MAX];
+    fx_span keys[6 + 2 * RECLAIM_MAX], args[4 + 2 * RECLAIM_MAX];
+    struct fx_key fixed[6], numbers[3], gen[RECLAIM_MAX], log[RECLAIM_MAX], hint[RECLAIM_MAX];
 };
 
 static size_t leases_fill(struct leases *out, fx_queue_call *call, const redisReply *ids) {
@@ -202,16 +202,15 @@ static size_t leases_fill(struct leases *out, fx_queue_call *call, const redisRe
     for (; n < FX_COUNT(fixed); n++)
         out->keys[n] = fx_key_model(&out->fixed[n], call->model, fixed[n]);
     out->args[0] = fx_key_number(&out->numbers[0], call->queue->opts.fruitless_max);
-    out->args[1] = fx_key_number(&out->numbers[1], call->queue->opts.retain_s);
-    out->args[2] = fx_key_model(&out->numbers[2], call->model, FX_KEY_WORK);
-    out->args[3] = fx_span_str(FX_KEY_HINTS);
-    out->args[4] = fx_key_number(&out->numbers[3], call->model);
+    out->args[1] = fx_key_model(&out->numbers[1], call->model, FX_KEY_WORK);
+    out->args[2] = fx_span_str(FX_KEY_HINTS);
+    out->args[3] = fx_key_number(&out->numbers[2], call->model);
     for (size_t i = 0; i < ids->elements && i < RECLAIM_MAX; i++, n += 2) {
         fx_span id = fx_queue__text(ids, i);
         out->keys[n] = fx_key_text(&out->gen[i], call->model, "gen", id);
         out->keys[n + 1] = fx_key_text(&out->log[i], call->model, "log", id);
-        out->args[n - 1] = id;
-        out->args[n] = fx_key_text(&out->hint[i], call->model, "hint", id);
+        out->args[n - 2] = id;
+        out->args[n - 1] = fx_key_text(&out->hint[i], call->model, "hint", id);
     }
     return n;
 }
@@ -232,7 +231,7 @@ static void on_leases(fx_queue_call *call, const redisReply *reply, const fx_err
     size_t keys = leases_fill(all, call, reply);
     call->step = on_reclaimed;
     if (!fx_queue__fcall(
-            call, &(struct fx_redis_fcall){"fx1_reclaim", all->keys, keys, all->args, keys - 1},
+            call, &(struct fx_redis_fcall){"fx1_reclaim", all->keys, keys, all->args, keys - 2},
             &failed))
         count_end(call, (struct fx_count_result){0}, &failed);
 }

@@ -27,7 +27,7 @@ static FX_MUST bool submit_send(fx_queue_call *call, const struct fx_submit *sub
                                 fx_error *err) {
     const struct fx_queue_opts *opts = &call->queue->opts;
     uint32_t model = submit->model;
-    struct fx_key id, tenant, keys[5], numbers[7];
+    struct fx_key id, tenant, keys[5], numbers[8];
     fx_span keys_in[] = {
         fx_key_gen(&keys[0], model, "gen", &submit->id),
         fx_key_text(&keys[1], model, "wait", fx_key_number(&tenant, submit->tenant)),
@@ -46,6 +46,7 @@ static FX_MUST bool submit_send(fx_queue_call *call, const struct fx_submit *sub
         fx_key_number(&numbers[5], opts->tenant_max),
         fx_span_str(FX_KEY_HINTS),
         fx_key_number(&numbers[6], model),
+        fx_key_number(&numbers[7], opts->retain_s),
         submit->task,
     };
     return fx_queue__fcall(
@@ -161,7 +162,7 @@ static void on_cancelled(fx_queue_call *call, const redisReply *reply, const fx_
 
 static FX_MUST bool cancel_send(fx_queue_call *call, uint64_t tenant_number, fx_error *err) {
     uint32_t model = call->model;
-    struct fx_key tenant, id, hint, control, number, retain, keys[9];
+    struct fx_key tenant, id, hint, control, number, keys[9];
     fx_span keys_in[] = {
         fx_key_gen(&keys[0], model, "gen", &call->id),
         fx_key_gen(&keys[1], model, "log", &call->id),
@@ -179,7 +180,6 @@ static FX_MUST bool cancel_send(fx_queue_call *call, uint64_t tenant_number, fx_
         fx_span_str(FX_KEY_HINTS),
         fx_key_number(&number, model),
         fx_key_model(&control, model, FX_KEY_WORK),
-        fx_key_number(&retain, call->queue->opts.retain_s),
         tenant.span,
     };
     return fx_queue__fcall(

@@ -108,7 +108,7 @@ bool fx_queue_append_many(fx_queue *queue, const struct fx_append *appends, size
 
 static FX_MUST bool finish_send(fx_queue_call *call, const struct fx_gen_end *end, fx_error *err) {
     static const char *const fixed[] = {"leases", "tasks", "ready", "tenants", "debt", "meta"};
-    struct fx_key keys[8], id, hint, numbers[5];
+    struct fx_key keys[8], id, hint, numbers[4];
     fx_span keys_in[8] = {fx_key_gen(&keys[0], end->model, "gen", &end->id),
                           fx_key_gen(&keys[1], end->model, "log", &end->id)};
     for (size_t i = 0; i < FX_COUNT(fixed); i++)
@@ -120,10 +120,9 @@ static FX_MUST bool finish_send(fx_queue_call *call, const struct fx_gen_end *en
         fx_key_number(&numbers[0], end->epoch),
         fx_key_number(&numbers[1], end->last),
         fx_key_number(&numbers[2], (uint64_t)end->reason),
-        fx_key_number(&numbers[3], call->queue->opts.retain_s),
         fx_key_gen(&hint, end->model, "hint", &end->id),
         fx_span_str(FX_KEY_HINTS),
-        fx_key_number(&numbers[4], end->model),
+        fx_key_number(&numbers[3], end->model),
         detail,
     };
     struct fx_redis_fcall fcall = {"fx1_finish", keys_in, FX_COUNT(keys_in), args, FX_COUNT(args)};

@@ -72,6 +72,12 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
     return remove(path);
 }
 
+void redis_fixture_wipe(const struct redis_fixture *redis) {
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/appendonlydir", redis->folder);
+    FX_ASSERT(nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0);
+}
+
 void redis_fixture_stop(struct redis_fixture *redis) {
     redis_fixture_kill(redis);
     (void)nftw(redis->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);

@@ -17,5 +17,7 @@ void redis_fixture_start(struct redis_fixture *redis, const char *const *extra);
 void redis_fixture_kill(struct redis_fixture *redis);
 /** Starts it again on the same folder. */
 void redis_fixture_restart(struct redis_fixture *redis, const char *const *extra);
+/** Removes all data of a killed one. */
+void redis_fixture_wipe(const struct redis_fixture *redis);
 /** Ends it and removes the folder. */
 void redis_fixture_stop(struct redis_fixture *redis);

@@ -141,9 +141,7 @@ static void a_watch_goes_on(struct rig *rig) {
 static void functions_are_loaded_again(struct rig *rig) {
     redis_fixture_kill(&rig->server);
     rig_sleep(rig, 20);
-    char command[128];
-    (void)snprintf(command, sizeof command, "rm -r %s/appendonlydir", rig->server.folder);
-    assert_int_equal(system(command), 0);
+    redis_fixture_wipe(&rig->server);
     redis_fixture_restart(&rig->server, NULL);
     ready(rig);
     assert_int_equal(rig_submit(rig, 1, 5).repeated, false);
