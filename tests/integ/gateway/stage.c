@@ -198,10 +198,27 @@ static void run_finish(struct stage *stage, struct stage_run *run, enum fx_finis
     run_end(stage, run);
 }
 
+/* One append under way. */
+struct writing {
+    struct stage *stage;
+    fx_gen_id id;
+};
+
 static void on_append(void *ctx, const struct fx_write_result *result, const fx_error *err) {
-    struct stage *stage = ctx;
-    if (err || result->status != FX_QUEUE_NOT_FOUND) return;
-    for (size_t i = 0; i < STAGE_RUNS_MAX; i++) run_end(stage, &stage->runs[i]); /* Redis lost all */
+    struct writing *writing = ctx;
+    struct stage *stage = writing->stage;
+    struct stage_run *run = run_find(stage, &writing->id);
+    if (!err && run && result->status == FX_QUEUE_NOT_FOUND) run_end(stage, run); /* lost */
+    /* cancelled before it was pulled, or its hint came before the pull's answer */
+    if (!err && run && result->status == FX_QUEUE_CANCELLED)
+        run_finish(stage, run, FX_FINISH_CANCELLED, NULL);
+    free(writing);
+}
+
+static void append_send(struct stage *stage, const struct fx_append *append) {
+    struct writing *writing = fx_alloc(1, sizeof *writing);
+    *writing = (struct writing){stage, append->id};
+    if (!fx_queue_append(stage->queue, append, on_append, writing, &(fx_error){0})) free(writing);
 }
 
 static void run_step(struct stage *stage, struct stage_run *run, const struct stage_script *script) {
@@ -213,7 +230,7 @@ static void run_step(struct stage *stage, struct stage_run *run, const struct st
         tokens[count] = script->bytes ? (uint8_t)script->bytes[run->n + count] : 'x';
     struct fx_append append = {.model = STAGE_NUMBER, .id = run->id, .epoch = run->epoch,
                                .first = run->n + 1, .tokens = tokens, .count = count};
-    if (count) (void)!fx_queue_append(stage->queue, &append, on_append, stage, &(fx_error){0});
+    if (count) append_send(stage, &append);
     run->n += count;
     run->next_ms = fx_clock_ms() + script->every_ms;
     if (count == left)
