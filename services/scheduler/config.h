@@ -1,0 +1,13 @@
+#pragma once
+#include "common/rpc/service.h"
+
+struct scheduler_config {
+    struct fx_service_config service;
+    const char *redis_url;
+    uint32_t lease_ms, retain_s, model_max, tenant_max, fruitless_max;
+};
+
+extern const struct fx_env_row scheduler_env[];
+extern const size_t scheduler_env_count;
+/** Reads the environment. @err INVALID_ARGUMENT */
+FX_MUST bool scheduler_config_load(struct scheduler_config *config, fx_error *err);
