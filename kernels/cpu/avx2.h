@@ -6,6 +6,8 @@
 /* What the AVX2 files share; only they may include it. */
 
 #define FX_INLINE static inline __attribute__((always_inline))
+/* A register block keeps its registers to itself. */
+#define FX_NOINLINE static __attribute__((noinline))
 #define FX_UNROLL _Pragma("GCC unroll 8")
 
 enum { FX_LANES = 8 };
