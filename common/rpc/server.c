@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include "common/base/clock.h"
 #include "common/base/heap.h"
@@ -26,10 +27,22 @@ static bool is_loopback(const char *address) {
     return false;
 }
 
+/* Core takes a port modulo 65536. */
+static bool port_is_valid(const char *address) {
+    const char *colon = strrchr(address, ':');
+    if (strncmp(address, "unix:", 5) == 0) return true;
+    if (!colon || strchr(colon, ']')) return false;
+    size_t len = strspn(colon + 1, "0123456789");
+    return len > 0 && len <= 5 && colon[1 + len] == '\0' && strtoul(colon + 1, NULL, 10) <= 65535;
+}
+
 static FX_MUST bool opts_check(const struct fx_server_opts *opts, size_t method_count,
                                fx_error *err) {
     if (!opts->address || !*opts->address)
         return fx_fail(err, FX_INVALID_ARGUMENT, "the server needs an address");
+    if (!port_is_valid(opts->address))
+        return fx_fail(err, FX_INVALID_ARGUMENT, "'%s': want host:port or unix:/path",
+                       opts->address);
     if (opts->threads == 1 || opts->threads > FX_RPC_THREADS_MAX)
         return fx_fail(err, FX_INVALID_ARGUMENT, "%u threads: want 2 to %d", opts->threads,
                        FX_RPC_THREADS_MAX);

@@ -10,7 +10,9 @@ fx:{tenants}:keys:<name>    zset    a tenant's key ids by creation
 fx:{tenants}:key:<key id>   hash    key_id, digest, tenant, label, created_ms, revoked_ms (once revoked)
 Nothing expires. ]]
 
-local call = redis.call
+local function call(...) -- redis.call is not there yet while the library loads
+  return redis.call(...)
+end
 
 -- KEYS next, index, tenant; ARGV name, created_ms, weight, most tenants
 local function create(keys, args)

@@ -219,6 +219,14 @@ static void test_refused_opens(void **state) {
     opts = (struct fx_server_opts){.address = "127.0.0.1:0", .threads = 1};
     assert_false(fx_server_open(&opts, echo_methods, 1, &second, &err));
     assert_int_equal(err.code, FX_INVALID_ARGUMENT);
+    static const char *const addresses[] = {
+        "",     "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:99999", "127.0.0.1:x",
+        "[::1]"};
+    for (size_t i = 0; i < FX_TEST_COUNT(addresses); i++) {
+        opts = (struct fx_server_opts){.address = addresses[i]};
+        assert_false(fx_server_open(&opts, echo_methods, 1, &second, &err));
+        assert_int_equal(err.code, FX_INVALID_ARGUMENT);
+    }
     assert_null(second);
 }
 
