@@ -78,7 +78,7 @@ static int show_main_help(void) {
 }
 
 int cli_run(int argc, char **argv) {
-    struct cli_settings settings;
+    struct cli_settings settings = {0};
     fx_error err = {0};
     if (argc == 0) return show_usage(stderr);
     if (is_help(argv[0])) return show_main_help();
@@ -87,7 +87,8 @@ int cli_run(int argc, char **argv) {
         (void)fprintf(stderr, "fractal: no command '%s'\n\n", argv[0]);
         return show_usage(stderr);
     }
-    if (!command->raw && wants_help(argc - 1, argv + 1)) return show_help(command);
-    if (!cli_settings_load(&settings, &err)) return cli_failed(&err);
+    bool help = wants_help(argc - 1, argv + 1);
+    if (help && !command->raw) return show_help(command);
+    if (!help && !cli_settings_load(&settings, &err)) return cli_failed(&err);
     return command->run(&settings, argc - 1, argv + 1);
 }

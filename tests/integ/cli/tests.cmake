@@ -1,0 +1,5 @@
+fx_add_test(integ/cli/test_admin.c LABELS integ DEPS fx_rpc fx_proto)
+fx_add_test(integ/cli/test_chat.c LABELS integ DEPS fx_base)
+foreach(name IN ITEMS admin chat)
+  add_dependencies(integ_cli_test_${name} fractal-cli)
+endforeach()
