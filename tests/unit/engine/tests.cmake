@@ -1,4 +1,4 @@
-foreach(name IN ITEMS kv philox)
+foreach(name IN ITEMS kv philox sampler)
   fx_add_test(unit/engine/test_${name}.c LABELS unit DEPS fx_engine)
 endforeach()
 
@@ -6,6 +6,11 @@ endforeach()
 fx_add_library(fx_test_engine SOURCES unit/engine/rig.c unit/engine/rig_prompts.c
   DEPS fx_engine Jansson::Jansson cmocka)
 target_compile_definitions(fx_test_engine PRIVATE FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-foreach(name IN ITEMS bits golden bundled)
-  fx_add_test(unit/engine/test_${name}.c LABELS unit golden DEPS fx_test_engine)
+foreach(name IN ITEMS bits bundled golden int4)
+  fx_add_test(unit/engine/test_${name}.c LABELS unit golden TIMEOUT 600 DEPS fx_test_engine)
 endforeach()
+foreach(name IN ITEMS engine resume)
+  fx_add_test(unit/engine/test_${name}.c LABELS unit DEPS fx_test_engine)
+endforeach()
+fx_add_test(unit/engine/test_heap.c LABELS unit DEPS fx_test_engine
+  LINK LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free)
