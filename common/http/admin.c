@@ -31,8 +31,10 @@ static void reply_text(fx_http_call *call, unsigned status, fx_span body) {
 static void reply_state(fx_http_call *call, bool (*check)(void *, char *), void *ctx) {
     char reason[FX_ADMIN_REASON_MAX] = "";
     bool ok = !check || check(ctx, reason);
-    if (ok) reply_text(call, 200, fx_span_str("ok\n"));
-    else reply_text(call, 503, fx_span_str(*reason ? reason : "not ready"));
+    if (ok)
+        reply_text(call, 200, fx_span_str("ok\n"));
+    else
+        reply_text(call, 503, fx_span_str(*reason ? reason : "not ready"));
 }
 
 static void serve_live(struct fx_admin *admin, fx_http_call *call) {
@@ -50,9 +52,11 @@ static void serve_metrics(struct fx_admin *admin, fx_http_call *call) {
         reply_text(call, 500, fx_span_str("the metrics outgrew their page\n"));
         return;
     }
-    struct fx_http_reply reply = {.status = 200,
-                                  .content_type = "text/plain; version=0.0.4; charset=utf-8",
-                                  .body = {admin->page, out.len}};
+    struct fx_http_reply reply = {
+        .status = 200,
+        .content_type = "text/plain; version=0.0.4; charset=utf-8",
+        .body = {admin->page, out.len}
+    };
     fx_http_reply(call, &reply);
 }
 
@@ -70,7 +74,8 @@ static void on_request(void *ctx, fx_http_call *call, const struct fx_http_reque
         if (!fx_span_eq_str(request->segments[0], routes[i].path)) continue;
         if (request->method == FX_HTTP_GET || request->method == FX_HTTP_HEAD)
             routes[i].serve(ctx, call);
-        else reply_text(call, 405, fx_span_str("only GET\n"));
+        else
+            reply_text(call, 405, fx_span_str("only GET\n"));
         return;
     }
     reply_text(call, 404, fx_span_str("/livez, /readyz or /metrics\n"));

@@ -17,14 +17,16 @@ struct fx_admin_opts {
     const char *addr; /* "127.0.0.1:51052", "[::1]:0", port 0 = any; borrowed during the call */
     void *ctx;        /* handed to the callbacks; must outlive the server */
     /* All three are called on the admin's thread, so they read atomics or take a lock, and never
-     * block. `reason` (NUL-terminated, at most FX_ADMIN_REASON_MAX) is shown when they are false. */
-    bool (*live)(void *ctx, char *reason);  /* NULL: always alive while the thread answers */
-    bool (*ready)(void *ctx, char *reason); /* required */
+     * block. `reason` (NUL-terminated, at most FX_ADMIN_REASON_MAX) is shown when they are false.
+     */
+    bool (*live)(void *ctx, char *reason);   /* NULL: always alive while the thread answers */
+    bool (*ready)(void *ctx, char *reason);  /* required */
     void (*metrics)(void *ctx, fx_buf *out); /* NULL: an empty page */
 };
 
 /** Listens and starts the thread. @own caller, fx_admin_free
- *  @err UNAVAILABLE (port in use: names address and remedy), INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+ *  @err UNAVAILABLE (port in use: names address and remedy), INVALID_ARGUMENT, RESOURCE_EXHAUSTED
+ */
 FX_MUST bool fx_admin_open(const struct fx_admin_opts *opts, fx_admin **out, fx_error *err);
 /** The port really bound (for port 0). @thread any */
 uint16_t fx_admin_port(const fx_admin *admin);

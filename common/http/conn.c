@@ -137,8 +137,8 @@ static void start(struct fx_http_conn *conn) {
     struct timeval stall = {server->opts.stall_ms_max / 1000,
                             (suseconds_t)(server->opts.stall_ms_max % 1000) * 1000};
     conn->state = server->opts.tls ? CONN_HANDSHAKE : CONN_IDLE;
-    conn->deadline_ms = fx_clock_ms() +
-                        (server->opts.tls ? server->opts.head_ms_max : server->opts.idle_ms_max);
+    conn->deadline_ms =
+        fx_clock_ms() + (server->opts.tls ? server->opts.head_ms_max : server->opts.idle_ms_max);
     conn->call.conn = conn;
     TAILQ_INSERT_TAIL(&server->conns, conn, entry);
     server->stats.open++;
@@ -150,8 +150,9 @@ static void start(struct fx_http_conn *conn) {
 
 /* One client too many: told so as well as a socket that is closed at once allows. */
 static void refuse_full(fx_http_server *server, int fd) {
-    static const char text[] = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n"
-                               "retry-after: 1\r\nretry-after-ms: 1000\r\nconnection: close\r\n\r\n";
+    static const char text[] =
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n"
+        "retry-after: 1\r\nretry-after-ms: 1000\r\nconnection: close\r\n\r\n";
     server->stats.refused_full++;
     if (!server->opts.tls) (void)!send(fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     close(fd);

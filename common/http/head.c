@@ -40,8 +40,10 @@ static bool equals_nocase(fx_span text, const char *word) {
 }
 
 static fx_span trim(fx_span text) {
-    while (text.len && (text.at[0] == ' ' || text.at[0] == '\t')) text.at++, text.len--;
-    while (text.len && (text.at[text.len - 1] == ' ' || text.at[text.len - 1] == '\t')) text.len--;
+    while (text.len && (text.at[0] == ' ' || text.at[0] == '\t'))
+        text.at++, text.len--;
+    while (text.len && (text.at[text.len - 1] == ' ' || text.at[text.len - 1] == '\t'))
+        text.len--;
     return text;
 }
 
@@ -82,8 +84,7 @@ static bool on_length(struct reading *r, fx_span value) {
 }
 
 static bool on_encoding(struct reading *r, fx_span value) {
-    if (r->framing->chunked)
-        return refuse(r->status, 400, r->err, "two Transfer-Encoding headers");
+    if (r->framing->chunked) return refuse(r->status, 400, r->err, "two Transfer-Encoding headers");
     if (!equals_nocase(value, "chunked"))
         return refuse(r->status, 501, r->err, "the only Transfer-Encoding known here is chunked");
     r->framing->chunked = true;
@@ -151,8 +152,8 @@ static bool header_read(struct reading *r, fx_span line) {
 }
 
 static const char *const methods[] = {
-    [FX_HTTP_GET] = "GET",         [FX_HTTP_HEAD] = "HEAD",     [FX_HTTP_POST] = "POST",
-    [FX_HTTP_PUT] = "PUT",         [FX_HTTP_PATCH] = "PATCH",   [FX_HTTP_DELETE] = "DELETE",
+    [FX_HTTP_GET] = "GET",         [FX_HTTP_HEAD] = "HEAD",          [FX_HTTP_POST] = "POST",
+    [FX_HTTP_PUT] = "PUT",         [FX_HTTP_PATCH] = "PATCH",        [FX_HTTP_DELETE] = "DELETE",
     [FX_HTTP_OPTIONS] = "OPTIONS", [FX_HTTP_METHOD_OTHER] = "other",
 };
 
@@ -193,9 +194,12 @@ static bool next_line(fx_span *rest, fx_span *line) {
 static void names_lower(uint8_t *head, size_t len) {
     bool name = false;
     for (size_t i = 0; i < len; i++) {
-        if (head[i] == '\n') name = true;
-        else if (head[i] == ':') name = false;
-        else if (name && head[i] >= 'A' && head[i] <= 'Z') head[i] = (uint8_t)(head[i] | 0x20);
+        if (head[i] == '\n')
+            name = true;
+        else if (head[i] == ':')
+            name = false;
+        else if (name && head[i] >= 'A' && head[i] <= 'Z')
+            head[i] = (uint8_t)(head[i] | 0x20);
     }
 }
 

@@ -36,8 +36,10 @@ static FX_MUST bool check_size(fx_span text, fx_error *err) {
     for (size_t i = 0; i < text.len; i++) {
         uint8_t c = text.at[i];
         if (quoted) {
-            if (c == '\\') i++;
-            else if (c == '"') quoted = false;
+            if (c == '\\')
+                i++;
+            else if (c == '"')
+                quoted = false;
             continue;
         }
         if (c == '"') quoted = true;
@@ -45,7 +47,8 @@ static FX_MUST bool check_size(fx_span text, fx_error *err) {
         if (c == '[' || c == '{') depth++;
         if ((c == ']' || c == '}') && depth) depth--;
         if (depth > FX_JSON_DEPTH_MAX)
-            return fx_fail(err, FX_INVALID_ARGUMENT, "JSON deeper than %d levels", FX_JSON_DEPTH_MAX);
+            return fx_fail(err, FX_INVALID_ARGUMENT, "JSON deeper than %d levels",
+                           FX_JSON_DEPTH_MAX);
     }
     if (values > FX_JSON_VALUES_MAX)
         return fx_fail(err, FX_INVALID_ARGUMENT, "JSON of more than %d values", FX_JSON_VALUES_MAX);
@@ -55,18 +58,19 @@ static FX_MUST bool check_size(fx_span text, fx_error *err) {
 bool fx_json_parse(fx_span text, json_t **out, fx_error *err) {
     if (!check_size(text, err)) return false;
     json_error_t why;
-    json_t *json = json_loadb((const char *)text.at, text.len,
-                              JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+    json_t *json =
+        json_loadb((const char *)text.at, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
     if (json) {
         *out = json;
         return true;
     }
     if (json_error_code(&why) == json_error_out_of_memory)
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for the JSON");
-    const char *what = json_error_code(&why) == json_error_duplicate_key ? "a member appears twice"
+    const char *what = json_error_code(&why) == json_error_duplicate_key  ? "a member appears twice"
                        : json_error_code(&why) == json_error_invalid_utf8 ? "invalid UTF-8"
                                                                           : "not valid JSON";
-    return fx_fail(err, FX_INVALID_ARGUMENT, "%s at line %d, column %d", what, why.line, why.column);
+    return fx_fail(err, FX_INVALID_ARGUMENT, "%s at line %d, column %d", what, why.line,
+                   why.column);
 }
 
 void fx_json_put(fx_buf *out, const char *text) {
@@ -105,8 +109,10 @@ void fx_json_put_escaped(fx_buf *out, fx_span text) {
         fx_buf_put(out, (fx_span){text.at, plain});
         text = skip(text, plain);
         if (!text.len) return;
-        if (text.at[0] < 0x80) put_special(out, text.at[0]);
-        else fx_json_put(out, "\xEF\xBF\xBD");
+        if (text.at[0] < 0x80)
+            put_special(out, text.at[0]);
+        else
+            fx_json_put(out, "\xEF\xBF\xBD");
         text = skip(text, 1);
     }
 }
@@ -118,8 +124,10 @@ void fx_json_put_string(fx_buf *out, fx_span text) {
 }
 
 void fx_json_put_text(fx_buf *out, const char *text) {
-    if (text) fx_json_put_string(out, fx_span_str(text));
-    else fx_json_put(out, "null");
+    if (text)
+        fx_json_put_string(out, fx_span_str(text));
+    else
+        fx_json_put(out, "null");
 }
 
 void fx_json_put_u64(fx_buf *out, uint64_t number) {

@@ -54,9 +54,7 @@ bool fx_listen_parse(const char *text, struct fx_listen_addr *out, fx_error *err
         return fx_fail(err, FX_INVALID_ARGUMENT, "address '%.64s' is not host:port", text);
     uint16_t port;
     if (!port_parse(colon + 1, &port, err)) return fx_wrap(err, "address '%.64s'", text);
-    const char *numeric = !*host                        ? "0.0.0.0"
-                          : strcmp(host, "localhost") == 0 ? "127.0.0.1"
-                                                           : host;
+    const char *numeric = !*host ? "0.0.0.0" : strcmp(host, "localhost") == 0 ? "127.0.0.1" : host;
     struct fx_listen_addr addr = {0};
     if (!set_v4(numeric, port, &addr) && !set_v6(numeric, port, &addr))
         return fx_fail(err, FX_INVALID_ARGUMENT, "address '%.64s': the host must be numeric", text);
@@ -67,10 +65,12 @@ bool fx_listen_parse(const char *text, struct fx_listen_addr *out, fx_error *err
 static void bind_explain(const char *text, fx_error *err) {
     if (errno == EADDRINUSE)
         fx_error_set(err, FX_UNAVAILABLE,
-                     "%.64s is in use by another program: stop it, or choose another address", text);
+                     "%.64s is in use by another program: stop it, or choose another address",
+                     text);
     else if (errno == EADDRNOTAVAIL)
         fx_error_set(err, FX_INVALID_ARGUMENT, "%.64s is no address of this machine", text);
-    else fx_error_set_errno(err, "listen on %.64s", text);
+    else
+        fx_error_set_errno(err, "listen on %.64s", text);
 }
 
 static uint16_t port_of(int fd) {

@@ -11,10 +11,14 @@ static void put(fx_buf *out, const char *text) {
 
 static void put_escaped(fx_buf *out, const char *text, bool quotes) {
     for (; *text; text++) {
-        if (*text == '\\') put(out, "\\\\");
-        else if (*text == '\n') put(out, "\\n");
-        else if (*text == '"' && quotes) put(out, "\\\"");
-        else fx_buf_put(out, (fx_span){(const uint8_t *)text, 1});
+        if (*text == '\\')
+            put(out, "\\\\");
+        else if (*text == '\n')
+            put(out, "\\n");
+        else if (*text == '"' && quotes)
+            put(out, "\\\"");
+        else
+            fx_buf_put(out, (fx_span){(const uint8_t *)text, 1});
     }
 }
 
@@ -60,7 +64,10 @@ void fx_metric_sample_f64(fx_buf *out, const char *name, const char *label, cons
                           double number) {
     char text[NUMBER_MAX];
     (void)snprintf(text, sizeof text, "%.17g", number);
-    const char *shown = isnan(number) ? "NaN" : !isinf(number) ? text : number > 0 ? "+Inf" : "-Inf";
+    const char *shown = isnan(number)    ? "NaN"
+                        : !isinf(number) ? text
+                        : number > 0     ? "+Inf"
+                                         : "-Inf";
     sample(out, name, label, value, shown);
 }
 
@@ -74,12 +81,13 @@ void fx_metric_gauge(fx_buf *out, const char *name, const char *help, uint64_t n
     fx_metric_sample(out, name, NULL, NULL, number);
 }
 
-static const uint32_t bounds_ms[FX_HISTOGRAM_BOUNDS] = {5,    10,   25,   50,    100,   250,
-                                                        500,  1000, 2500, 10000, 30000, 60000};
+static const uint32_t bounds_ms[FX_HISTOGRAM_BOUNDS] = {5,   10,   25,   50,    100,   250,
+                                                        500, 1000, 2500, 10000, 30000, 60000};
 
 void fx_histogram_add(struct fx_histogram *histogram, uint64_t us) {
     size_t i = 0;
-    while (i < FX_HISTOGRAM_BOUNDS && us > (uint64_t)bounds_ms[i] * 1000) i++;
+    while (i < FX_HISTOGRAM_BOUNDS && us > (uint64_t)bounds_ms[i] * 1000)
+        i++;
     atomic_fetch_add_explicit(&histogram->buckets[i], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&histogram->sum_us, us, memory_order_relaxed);
 }
@@ -101,7 +109,8 @@ void fx_metric_histogram(fx_buf *out, const char *name, const char *help,
         count += atomic_load_explicit(&histogram->buckets[i], memory_order_relaxed);
         if (i < FX_HISTOGRAM_BOUNDS)
             (void)snprintf(suffix, sizeof suffix, "_bucket{le=\"%g\"}", bounds_ms[i] / 1000.0);
-        else (void)snprintf(suffix, sizeof suffix, "_bucket{le=\"+Inf\"}");
+        else
+            (void)snprintf(suffix, sizeof suffix, "_bucket{le=\"+Inf\"}");
         (void)snprintf(number, sizeof number, "%" PRIu64, count);
         put_line(out, name, suffix, number);
     }

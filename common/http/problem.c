@@ -24,7 +24,8 @@ void fx_http_problem_json(const struct fx_http_problem *problem, fx_buf *out) {
         write_json(problem, message, &measure);
         if (measure.len <= FX_HTTP_ERROR_BODY_MAX || !message.len) break;
         message.len /= 2;
-        while (message.len && (message.at[message.len] & 0xC0) == 0x80) message.len--;
+        while (message.len && (message.at[message.len] & 0xC0) == 0x80)
+            message.len--;
     }
     write_json(problem, message, out);
 }
@@ -55,7 +56,11 @@ void fx_http_reply_problem(fx_http_call *call, const struct fx_http_problem *pro
     }
     if (problem->status == 401) headers[count++] = header("www-authenticate", "Bearer");
     if (problem->allow) headers[count++] = header("allow", problem->allow);
-    struct fx_http_reply reply = {.status = problem->status, .body = {body, out.len},
-                                  .headers = headers, .header_count = count};
+    struct fx_http_reply reply = {
+        .status = problem->status,
+        .body = {body, out.len},
+        .headers = headers,
+        .header_count = count
+    };
     fx_http_reply(call, &reply);
 }

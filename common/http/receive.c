@@ -32,7 +32,8 @@ static int body_overflow(struct fx_http_conn *conn, unsigned status) {
 static int body_grow(struct fx_http_conn *conn, size_t need) {
     const struct fx_http_server_opts *opts = &conn->server->opts;
     size_t cap = conn->body_cap ? conn->body_cap : BODY_FIRST_BYTES;
-    while (cap < need) cap *= 2;
+    while (cap < need)
+        cap *= 2;
     if (conn->server->bodies_bytes + (cap - conn->body_cap) > opts->bodies_bytes_max)
         return body_overflow(conn, 503);
     uint8_t *grown = fx_realloc(conn->body, cap, 1);
@@ -233,8 +234,11 @@ void fx_http__receive(struct fx_http_conn *conn) {
     struct evbuffer *input = bufferevent_get_input(conn->bev);
     bool more = true;
     while (more && !conn->doomed) {
-        if (conn->state == CONN_IDLE || conn->state == CONN_HEAD) more = head_read(conn, input);
-        else if (conn->state == CONN_BODY) more = body_read(conn, input);
-        else return; /* a call runs, or the last reply leaves */
+        if (conn->state == CONN_IDLE || conn->state == CONN_HEAD)
+            more = head_read(conn, input);
+        else if (conn->state == CONN_BODY)
+            more = body_read(conn, input);
+        else
+            return; /* a call runs, or the last reply leaves */
     }
 }

@@ -124,7 +124,8 @@ static void head_write(struct fx_http_call *call, unsigned status, const char *c
                        const struct fx_http_header *headers, size_t count) {
     struct evbuffer *out = bufferevent_get_output(call->conn->bev);
     char line[LINE_MAX_BYTES];
-    int len = snprintf(line, sizeof line, "HTTP/1.1 %u %s\r\n", status, fx_http_status_text(status));
+    int len =
+        snprintf(line, sizeof line, "HTTP/1.1 %u %s\r\n", status, fx_http_status_text(status));
     evbuffer_add(out, line, (size_t)len);
     header_write(out, "x-request-id", fx_span_str(call->id));
     header_write(out, "content-type", fx_span_str(content_type));
@@ -204,6 +205,11 @@ void fx_http_stream_end(fx_http_call *call) {
     if (!conn->doomed) bufferevent_write(conn->bev, "0\r\n\r\n", 5);
     fx_http__call_done(conn, conn->doomed);
     if (!conn->doomed) fx_http__conn_next(conn);
+}
+
+void fx_http_stream_abort(fx_http_call *call) {
+    FX_ASSERT(call->active && call->streaming);
+    fx_http__conn_cut(call->conn);
 }
 
 /* -- refusals before any handler -- */

@@ -119,7 +119,8 @@ void fx_http_server_free(fx_http_server *server) {
     if (!server) return;
     if (server->listener) evconnlistener_free(server->listener);
     if (server->tick) event_free(server->tick);
-    while (!TAILQ_EMPTY(&server->conns)) fx_http__conn_close(TAILQ_FIRST(&server->conns));
+    while (!TAILQ_EMPTY(&server->conns))
+        fx_http__conn_close(TAILQ_FIRST(&server->conns));
     if (server->opts.tls) SSL_CTX_free(server->opts.tls);
     free(server);
 }

@@ -15,13 +15,13 @@ typedef struct fx_http_server fx_http_server;
 typedef struct fx_http_call fx_http_call;
 
 enum {
-    FX_HTTP_HEADERS_MAX = 64,        /* of one request */
-    FX_HTTP_SEGMENTS_MAX = 16,       /* of one path */
-    FX_HTTP_ID_MAX = 64,             /* characters of x-request-id */
-    FX_HTTP_PIPELINED_MAX = 16384,   /* bytes sent ahead while a call runs; more: cut */
-    FX_HTTP_ERROR_BODY_MAX = 4096,   /* bytes of an error's JSON */
-    FX_HTTP_TICK_MS = 250,           /* how exact the timeouts are */
-    FX_HTTP_RETRY_MS_MIN = 1000,     /* Retry-After is kept in 1..60 s */
+    FX_HTTP_HEADERS_MAX = 64,      /* of one request */
+    FX_HTTP_SEGMENTS_MAX = 16,     /* of one path */
+    FX_HTTP_ID_MAX = 64,           /* characters of x-request-id */
+    FX_HTTP_PIPELINED_MAX = 16384, /* bytes sent ahead while a call runs; more: cut */
+    FX_HTTP_ERROR_BODY_MAX = 4096, /* bytes of an error's JSON */
+    FX_HTTP_TICK_MS = 250,         /* how exact the timeouts are */
+    FX_HTTP_RETRY_MS_MIN = 1000,   /* Retry-After is kept in 1..60 s */
     FX_HTTP_RETRY_MS_MAX = 60000,
 };
 
@@ -83,15 +83,15 @@ struct fx_http_server_opts {
     /** Optional: no connection is left after fx_http_server_drain. */
     void (*drained)(void *ctx);
     /* 0 in a limit: the default beside it. */
-    uint32_t connections_max;     /* 1024; one more gets 503 and is closed */
-    uint32_t head_bytes_max;      /* 16384; more: 431 */
-    uint32_t body_bytes_max;      /* 1 MiB; more: 413, also chunked */
-    uint64_t bodies_bytes_max;    /* 64 MiB of all bodies in memory; more: 503 */
-    uint32_t output_bytes_max;    /* 1 MiB unsent of one stream; more: the client is cut */
-    uint32_t head_ms_max;         /* 10000 from a head's first byte to its last; 408 */
-    uint32_t body_ms_max;         /* 60000 for a body; 408 */
-    uint32_t idle_ms_max;         /* 100000 between requests; closed */
-    uint32_t stall_ms_max;        /* 30000 without the client taking a byte; cut */
+    uint32_t connections_max;  /* 1024; one more gets 503 and is closed */
+    uint32_t head_bytes_max;   /* 16384; more: 431 */
+    uint32_t body_bytes_max;   /* 1 MiB; more: 413, also chunked */
+    uint64_t bodies_bytes_max; /* 64 MiB of all bodies in memory; more: 503 */
+    uint32_t output_bytes_max; /* 1 MiB unsent of one stream; more: the client is cut */
+    uint32_t head_ms_max;      /* 10000 from a head's first byte to its last; 408 */
+    uint32_t body_ms_max;      /* 60000 for a body; 408 */
+    uint32_t idle_ms_max;      /* 100000 between requests; closed */
+    uint32_t stall_ms_max;     /* 30000 without the client taking a byte; cut */
 };
 
 /** Listens. @own caller, fx_http_server_free @err as fx_listen_open, RESOURCE_EXHAUSTED */
@@ -156,3 +156,6 @@ bool fx_http_stream_open(const fx_http_call *call);
 void fx_http_stream_write(fx_http_call *call, fx_span bytes);
 /** The final chunk; the call ends. */
 void fx_http_stream_end(fx_http_call *call);
+/** Breaks the connection off, so that the client can't take what it has for the whole. The gone
+ *  callback comes from the loop. */
+void fx_http_stream_abort(fx_http_call *call);

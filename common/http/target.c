@@ -5,7 +5,8 @@ static fx_span origin_form(fx_span target) {
     static const char *const schemes[] = {"http://", "https://"};
     for (size_t i = 0; i < FX_COUNT(schemes); i++) {
         size_t len = strlen(schemes[i]);
-        if (target.len < len || strncasecmp((const char *)target.at, schemes[i], len) != 0) continue;
+        if (target.len < len || strncasecmp((const char *)target.at, schemes[i], len) != 0)
+            continue;
         const uint8_t *slash = memchr(target.at + len, '/', target.len - len);
         if (!slash) return fx_span_str("/");
         return (fx_span){slash, target.len - (size_t)(slash - target.at)};

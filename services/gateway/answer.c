@@ -56,7 +56,10 @@ static void news_send(struct gw_visit *visit, const struct news *news) {
     news_write(news, &out);
     if (out.len) {
         fx_auto(uint8_t) bytes = fx_alloc(1, out.len);
-        FX_ASSERT(bytes);
+        if (!bytes) {
+            fx_http_stream_abort(visit->call);
+            return;
+        }
         out = (fx_buf){bytes, 0, out.len};
         news_write(news, &out);
         fx_http_stream_write(visit->call, (fx_span){bytes, out.len});
@@ -140,7 +143,9 @@ static void stream_tokens(struct gw_visit *visit, fx_span text, const char *reas
                           const struct gw_problem *problem) {
     struct fx_http_problem http;
     if (problem) http = gw_problem_http(problem);
-    news_send(visit, &(struct news){.visit = visit, .text = text, .reason = reason,
+    news_send(visit, &(struct news){.visit = visit,
+                                    .text = text,
+                                    .reason = reason,
                                     .problem = problem ? &http : NULL});
 }
 
@@ -157,16 +162,25 @@ static void whole_tokens(struct gw_visit *visit, fx_span text, const char *reaso
     }
 }
 
+static void no_memory(struct gw_visit *visit) {
+    struct gw_problem problem;
+    gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "no memory for the answer");
+    gw_generation_fail(visit, &problem);
+}
+
 void gw_answer_tokens(struct gw_visit *visit, const struct fx_gen_tokens *tokens) {
     struct gw_problem problem;
     bool failed;
     size_t room = ((size_t)tokens->count + 1) * fx_detok_room(visit->model.vocab->tokenizer);
     fx_auto(uint8_t) bytes = fx_alloc(1, room);
-    FX_ASSERT(bytes);
+    if (!bytes) {
+        no_memory(visit);
+        return;
+    }
     fx_buf text = {bytes, 0, room};
     detokenise(visit, tokens, &text);
     FX_ASSERT(fx_buf_fits(&text));
     const char *reason = reason_of(tokens, &problem, &failed);
-    (visit->request.stream ? stream_tokens : whole_tokens)(
-        visit, (fx_span){bytes, text.len}, reason, failed ? &problem : NULL);
+    (visit->request.stream ? stream_tokens : whole_tokens)(visit, (fx_span){bytes, text.len},
+                                                           reason, failed ? &problem : NULL);
 }

@@ -16,8 +16,8 @@ struct entry {
 struct gw_auth {
     struct gw_auth_opts opts;
     fx_redis_sub *revoked;
-    bool hears;      /* revocations reach us */
-    uint64_t drops;  /* an answer to a question from before a drop is not kept */
+    bool hears;     /* revocations reach us */
+    uint64_t drops; /* an answer to a question from before a drop is not kept */
     struct entry entries[GW_AUTH_ENTRIES];
 };
 
@@ -119,7 +119,8 @@ bool gw_auth_key(const struct fx_http_request *request, fx_span *out, struct gw_
     if (value.len) {
         bool bearer = value.len > len && strncasecmp((const char *)value.at, scheme, len) == 0;
         key = bearer ? (fx_span){value.at + len, value.len - len} : (fx_span){0};
-        while (key.len && key.at[0] == ' ') key.at++, key.len--;
+        while (key.len && key.at[0] == ' ')
+            key.at++, key.len--;
     }
     if (!key_usable(key)) return gw_refuse(problem, GW_BAD_KEY, NULL, "the API key is malformed");
     *out = key;
@@ -150,8 +151,10 @@ static void on_authenticated(void *user, const struct fx_client_result *result) 
     bool nobody = result->code == FX_UNAUTHENTICATED || result->code == FX_NOT_FOUND ||
                   result->code == FX_INVALID_ARGUMENT;
     gw_count(nobody ? &metrics->auth_refused : &metrics->auth_errors, 1);
-    if (nobody) gw_problem_set(&problem, GW_BAD_KEY, NULL, "the API key is not valid");
-    else gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "API keys can't be checked at the moment");
+    if (nobody)
+        gw_problem_set(&problem, GW_BAD_KEY, NULL, "the API key is not valid");
+    else
+        gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "API keys can't be checked at the moment");
     answer(asking, NULL, &problem);
 }
 
@@ -192,8 +195,11 @@ void gw_auth_check(struct gw_auth *auth, fx_span key, const fx_trace *trace, gw_
     }
     struct asking *asking = fx_alloc(1, sizeof *asking);
     if (asking) {
-        *asking = (struct asking){.auth = auth, .asked_ms = fx_clock_ms(), .drops = auth->drops,
-                                  .done = done, .ctx = ctx};
+        *asking = (struct asking){.auth = auth,
+                                  .asked_ms = fx_clock_ms(),
+                                  .drops = auth->drops,
+                                  .done = done,
+                                  .ctx = ctx};
         memcpy(asking->digest, digest, sizeof digest);
         if (ask(auth, key, trace, asking)) return;
     }

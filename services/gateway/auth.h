@@ -7,8 +7,8 @@
 
 enum {
     GW_KEY_BYTES_MAX = 256,
-    GW_AUTH_ENTRIES = 4096,   /* of the cache, a power of two */
-    GW_AUTH_TTL_MS = 5000,    /* from the question on, not from the answer */
+    GW_AUTH_ENTRIES = 4096, /* of the cache, a power of two */
+    GW_AUTH_TTL_MS = 5000,  /* from the question on, not from the answer */
     GW_AUTH_DEADLINE_MS = 3000,
 };
 

@@ -6,8 +6,9 @@
 
 static void first(const struct gw_answer *answer, fx_buf *out) {
     gw_shape__head(answer, CHUNK, out);
-    fx_json_put(out, "\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},"
-                     "\"logprobs\":null,\"finish_reason\":null}]");
+    fx_json_put(out,
+                "\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},"
+                "\"logprobs\":null,\"finish_reason\":null}]");
     gw_shape__tail(answer, 0, out);
 }
 

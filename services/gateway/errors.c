@@ -7,26 +7,26 @@ static const struct {
     unsigned status;
     const char *type, *code;
 } table[] = {
-    [GW_BAD_JSON] = {400, "invalid_request_error", "invalid_json"},
-    [GW_BAD_VALUE] = {400, "invalid_request_error", "invalid_value"},
+    [GW_BAD_JSON] = {400, "invalid_request_error", "invalid_json"              },
+    [GW_BAD_VALUE] = {400, "invalid_request_error", "invalid_value"             },
     [GW_MISSING] = {400, "invalid_request_error", "missing_required_parameter"},
-    [GW_UNKNOWN] = {400, "invalid_request_error", "unknown_parameter"},
-    [GW_UNSUPPORTED] = {400, "invalid_request_error", "unsupported_parameter"},
-    [GW_TOO_LONG] = {400, "invalid_request_error", "context_length_exceeded"},
-    [GW_BAD_PROMPT] = {400, "invalid_request_error", "invalid_prompt"},
-    [GW_NO_TEMPLATE] = {400, "invalid_request_error", "no_chat_template"},
-    [GW_NO_KEY] = {401, "invalid_request_error", "missing_api_key"},
-    [GW_BAD_KEY] = {401, "invalid_request_error", "invalid_api_key"},
-    [GW_NO_MODEL] = {404, "invalid_request_error", "model_not_found"},
-    [GW_NO_ROUTE] = {404, "invalid_request_error", "unknown_url"},
-    [GW_NO_METHOD] = {405, "invalid_request_error", "method_not_allowed"},
-    [GW_OLD_HTTP] = {505, "invalid_request_error", "http_version"},
-    [GW_BUSY] = {429, "rate_limit_error", "queue_full"},
-    [GW_UNAVAILABLE] = {503, "server_error", "unavailable"},
-    [GW_FAILED] = {500, "server_error", "generation_failed"},
-    [GW_STALLED] = {503, "server_error", "generation_stalled"},
-    [GW_CANCELLED] = {500, "server_error", "generation_cancelled"},
-    [GW_INTERNAL] = {500, "server_error", "internal_error"},
+    [GW_UNKNOWN] = {400, "invalid_request_error", "unknown_parameter"         },
+    [GW_UNSUPPORTED] = {400, "invalid_request_error", "unsupported_parameter"     },
+    [GW_TOO_LONG] = {400, "invalid_request_error", "context_length_exceeded"   },
+    [GW_BAD_PROMPT] = {400, "invalid_request_error", "invalid_prompt"            },
+    [GW_NO_TEMPLATE] = {400, "invalid_request_error", "no_chat_template"          },
+    [GW_NO_KEY] = {401, "invalid_request_error", "missing_api_key"           },
+    [GW_BAD_KEY] = {401, "invalid_request_error", "invalid_api_key"           },
+    [GW_NO_MODEL] = {404, "invalid_request_error", "model_not_found"           },
+    [GW_NO_ROUTE] = {404, "invalid_request_error", "unknown_url"               },
+    [GW_NO_METHOD] = {405, "invalid_request_error", "method_not_allowed"        },
+    [GW_OLD_HTTP] = {505, "invalid_request_error", "http_version"              },
+    [GW_BUSY] = {429, "rate_limit_error",      "queue_full"                },
+    [GW_UNAVAILABLE] = {503, "server_error",          "unavailable"               },
+    [GW_FAILED] = {500, "server_error",          "generation_failed"         },
+    [GW_STALLED] = {503, "server_error",          "generation_stalled"        },
+    [GW_CANCELLED] = {500, "server_error",          "generation_cancelled"      },
+    [GW_INTERNAL] = {500, "server_error",          "internal_error"            },
 };
 
 void gw_problem_set(struct gw_problem *problem, enum gw_reason reason, const char *param,
@@ -54,9 +54,7 @@ void gw_problem_of_rpc(struct gw_problem *problem, enum fx_code code, const char
         gw_problem_set(problem, GW_UNAVAILABLE, NULL, "%s: %s", what, *text ? text : "unavailable");
         break;
     case FX_INVALID_ARGUMENT:
-    case FX_OUT_OF_RANGE:
-        gw_problem_set(problem, GW_BAD_PROMPT, NULL, "%s", text);
-        break;
+    case FX_OUT_OF_RANGE: gw_problem_set(problem, GW_BAD_PROMPT, NULL, "%s", text); break;
     default: gw_problem_set(problem, GW_INTERNAL, NULL, "%s failed", what);
     }
     if (problem->retry_ms && retry_ms) problem->retry_ms = retry_ms;

@@ -33,7 +33,7 @@ static bool is_live(void *ctx, char *reason) {
 /* Redis away: still ready, for what needs it is answered 503 with Retry-After. */
 static bool is_ready(void *ctx, char *reason) {
     struct gw_metrics *metrics = &((struct gateway *)ctx)->metrics;
-    const char *why = metrics->draining ? "draining"
+    const char *why = metrics->draining  ? "draining"
                       : !metrics->listed ? "the slicer has not listed its models yet"
                                          : NULL;
     if (!why) return is_live(ctx, reason);
@@ -56,10 +56,12 @@ static void on_redis(void *ctx, const struct fx_redis_report *report) {
     struct gateway *gateway = ctx;
     gateway->metrics.redis_ready = report->ready;
     if (!report->ready)
-        fx_log(FX_LOG_WARN, FX_EVENT("redis_away"), FX_KS("error", report->err->text));
+        fx_log(FX_LOG_WARN, FX_EVENT("redis_away"), FX_KS("error", report->err->text),
+               FX_KS("remedy", "start Redis, or correct FX_REDIS_URL"));
     else if (report->warning)
         fx_log(FX_LOG_WARN, FX_EVENT("redis_setting"), FX_KS("warning", report->warning));
-    else fx_log(FX_LOG_INFO, FX_EVENT("redis_ready"));
+    else
+        fx_log(FX_LOG_INFO, FX_EVENT("redis_ready"));
 }
 
 static bool log_allowed(struct gateway *gateway) {
@@ -79,8 +81,10 @@ static void on_done(void *ctx, const struct fx_http_access *access) {
     char path[129];
     size_t len = access->target.len < sizeof path - 1 ? access->target.len : sizeof path - 1;
     gw_count(&gateway->metrics.requests, 1);
-    if (access->status >= 500) gw_count(&gateway->metrics.failed_5xx, 1);
-    else if (access->status >= 400) gw_count(&gateway->metrics.failed_4xx, 1);
+    if (access->status >= 500)
+        gw_count(&gateway->metrics.failed_5xx, 1);
+    else if (access->status >= 400)
+        gw_count(&gateway->metrics.failed_4xx, 1);
     if (!log_allowed(gateway)) return;
     if (len) memcpy(path, access->target.at, len);
     path[len] = 0;

@@ -13,7 +13,8 @@
 struct gw_visit;
 TAILQ_HEAD(gw_visits, gw_visit);
 
-/** Everything of one process. All but `admin`, `loop` and `metrics` belongs to the loop's thread. */
+/** Everything of one process. All but `admin`, `loop` and `metrics` belongs to the loop's thread.
+ */
 struct gateway {
     const struct gw_config *config;
     fx_loop *loop;

@@ -73,7 +73,8 @@ static void on_tokens(void *ctx, const struct fx_gen_tokens *tokens) {
         return;
     }
     if (tokens->count) {
-        if (!visit->tokens) fx_histogram_add(&metrics->first_token, fx_clock_us() - visit->begun_us);
+        if (!visit->tokens)
+            fx_histogram_add(&metrics->first_token, fx_clock_us() - visit->begun_us);
         visit->token_ms = fx_clock_ms();
         gw_count(&metrics->tokens, tokens->count);
     }
@@ -117,7 +118,8 @@ static void submit_failed(struct gw_visit *visit, const struct fx_client_result 
     if (visit->watch && perhaps_done(result->code)) return; /* the watch asks again */
     gw_problem_of_rpc(&problem, result->code, result->text, result->retry_after_ms, "scheduler");
     visit->submitted = perhaps_done(result->code);
-    if (visit->watch) gw_generation_fail(visit, &problem);
+    if (visit->watch)
+        gw_generation_fail(visit, &problem);
     else {
         if (visit->submitted) gw_generation_gone(visit);
         gw_visit_refuse(visit, &problem);
@@ -166,7 +168,8 @@ static FX_MUST bool prepare(struct gw_visit *visit, struct gw_problem *problem) 
     if (!gw_prompt_build(request, visit->model.vocab, context, &visit->prompt, problem))
         return false;
     uint32_t room = context - visit->prompt.len;
-    visit->max_tokens = request->max_tokens && request->max_tokens < room ? request->max_tokens : room;
+    visit->max_tokens =
+        request->max_tokens && request->max_tokens < room ? request->max_tokens : room;
     visit->has_seed = request->has_seed;
     visit->seed = request->seed;
     if (request->stream) return true;

@@ -50,11 +50,13 @@ static bool members_check(json_t *message, const char *at, struct gw_problem *pr
     json_t *value;
     json_object_foreach(message, key, value) {
         bool known = json_is_null(value) || (json_is_array(value) && !json_array_size(value));
-        for (size_t i = 0; i < FX_COUNT(harmless); i++) known |= strcmp(key, harmless[i]) == 0;
+        for (size_t i = 0; i < FX_COUNT(harmless); i++)
+            known |= strcmp(key, harmless[i]) == 0;
         if (known) continue;
         char param[GW_PARAM_MAX];
         (void)snprintf(param, sizeof param, "%s.%s", at, key);
-        return gw_refuse(problem, GW_UNSUPPORTED, param, "this member of a message is not supported");
+        return gw_refuse(problem, GW_UNSUPPORTED, param,
+                         "this member of a message is not supported");
     }
     return true;
 }

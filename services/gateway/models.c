@@ -79,8 +79,10 @@ void gw_models_want(struct gw_models *models, struct gw_models_waiter *waiter) {
     }
     TAILQ_INSERT_TAIL(&models->waiters, waiter, entry);
     models->waiter_count++;
-    if (model) gw_models__vocabs(models);
-    else gw_models__list(models);
+    if (model)
+        gw_models__vocabs(models);
+    else
+        gw_models__list(models);
 }
 
 void gw_models_leave(struct gw_models *models, struct gw_models_waiter *waiter) {
@@ -119,7 +121,8 @@ bool gw_models_open(const struct gw_models_opts *opts, struct gw_models **out, f
 void gw_models_free(struct gw_models *models) {
     if (!models) return;
     if (models->poll) event_free(models->poll);
-    for (size_t i = 0; i < models->vocab_count; i++) gw_vocab_unref(models->vocabs[i].vocab);
+    for (size_t i = 0; i < models->vocab_count; i++)
+        gw_vocab_unref(models->vocabs[i].vocab);
     fx_arena_done(&models->reply);
     free(models->reply_memory);
     free(models->fetch_memory);

@@ -31,7 +31,7 @@ struct gw_models;
  *  from inside gw_models_want. */
 struct gw_models_waiter {
     TAILQ_ENTRY(gw_models_waiter) entry;
-    const char *name; /* borrowed while it waits */
+    const char *name;    /* borrowed while it waits */
     bool waiting, asked; /* asked: a list that was begun after its arrival is on the way */
     void *ctx;
     void (*found)(void *ctx, const struct gw_model *model);

@@ -5,11 +5,11 @@
 
 enum {
     GW_MODELS_REPLY_BYTES = 1 << 20,
-    GW_MODELS_FRESH_MS = 100,                 /* a list this young settles a miss */
+    GW_MODELS_FRESH_MS = 100, /* a list this young settles a miss */
     GW_MODELS_LIST_DEADLINE_MS = 2000,
-    GW_VOCAB_BYTES_MAX = 96 * 1024 * 1024,    /* both files of a tokenizer */
+    GW_VOCAB_BYTES_MAX = 96 * 1024 * 1024, /* both files of a tokenizer */
     GW_VOCAB_DEADLINE_MS = 30000,
-    GW_VOCAB_AGAIN_MS = 5000,                 /* after a failure */
+    GW_VOCAB_AGAIN_MS = 5000, /* after a failure */
 };
 
 TAILQ_HEAD(gw_models_waiters, gw_models_waiter);

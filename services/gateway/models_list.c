@@ -20,6 +20,7 @@ static void list_take(struct gw_models *models, const Fractal__V1__ListModelsRep
     for (size_t i = 0; i < reply->n_models && models->count < GW_MODELS_MAX; i++)
         model_copy(reply->models[i], &models->list[models->count++]);
     models->listed = true;
+    models->list_failed = false;
     models->listed_ms = fx_clock_ms();
     models->opts.metrics->listed = true;
     models->opts.metrics->models = models->count;
@@ -31,15 +32,28 @@ static void asked_clear(struct gw_models *models) {
     TAILQ_FOREACH(waiter, &models->waiters, entry) waiter->asked = false;
 }
 
+/* Told once, not with every poll. */
+static void failed(struct gw_models *models, const fx_error *err) {
+    if (!models->list_failed) models->opts.on_error("list_models", err);
+    models->list_failed = true;
+}
+
+static void list_fail(struct gw_models *models, const struct fx_client_result *result) {
+    fx_error err = {0};
+    fx_error_set(&err, result->code, "%s", result->text);
+    failed(models, &err);
+}
+
 static void on_list(void *user, const struct fx_client_result *result) {
     struct gw_models *models = user;
     models->listing = false;
     bool again = models->list_again;
     models->list_again = false;
-    models->list_failed = result->code != FX_OK;
     if (result->code == FX_CANCELLED) return; /* the client closes: nobody is left */
-    if (result->code == FX_OK) list_take(models, result->reply);
-    else models->opts.on_error("list_models", &(fx_error){result->code, {0}});
+    if (result->code == FX_OK)
+        list_take(models, result->reply);
+    else
+        list_fail(models, result);
     fx_arena_reset(&models->reply);
     if (again) {
         gw_models__list(models);
@@ -68,8 +82,7 @@ void gw_models__list(struct gw_models *models) {
     }
     models->listing = fx_client_start(models->opts.slicer, &request, NULL, &err);
     if (models->listing) return;
-    models->list_failed = true;
-    models->opts.on_error("list_models", &err);
+    failed(models, &err);
     asked_clear(models);
     gw_models__settle(models);
 }

@@ -54,9 +54,9 @@ static FX_MUST bool vocab_build(struct gw_models *models, const struct fx_client
     if (result->code != FX_OK) return fx_fail(err, result->code, "%s", result->text);
     const Fractal__V1__GetTokenizerReply *reply = result->reply;
     struct fx_tokenizer_files files = {
-        .tokenizer_json = {reply->tokenizer_json.data, reply->tokenizer_json.len},
+        .tokenizer_json = {reply->tokenizer_json.data,        reply->tokenizer_json.len},
         .tokenizer_config_json = {reply->tokenizer_config_json.data,
-                                  reply->tokenizer_config_json.len},
+                           reply->tokenizer_config_json.len                            },
     };
     return gw_vocab_new(models->fetch_digest, &files, out, err);
 }

@@ -18,7 +18,8 @@ static FX_MUST bool encode(const struct gw_vocab *vocab, struct fx_segments text
                            enum fx_encode mode, struct fx_ids *out, struct gw_problem *problem) {
     size_t bytes = 0;
     fx_error err = {0};
-    for (size_t i = 0; i < text.count; i++) bytes += text.at[i].text.len;
+    for (size_t i = 0; i < text.count; i++)
+        bytes += text.at[i].text.len;
     if (!ids_alloc(bytes + IDS_REST, out, problem)) return false; /* a token has a byte or more */
     if (fx_tokenizer_encode(vocab->tokenizer, text, mode, out, &err)) return true;
     free(out->at);
@@ -50,8 +51,9 @@ static FX_MUST bool chat_build(const struct gw_request *request, const struct gw
     struct fx_segments text;
     if (!vocab->template)
         return gw_refuse(problem, GW_NO_TEMPLATE, "model", "%s%s",
-                         *vocab->template_why ? "the model's chat template is not supported: "
-                                              : "the model has no chat template: use /v1/completions",
+                         *vocab->template_why
+                             ? "the model's chat template is not supported: "
+                             : "the model has no chat template: use /v1/completions",
                          vocab->template_why);
     fx_auto(uint8_t) memory = fx_alloc(1, ARENA_BYTES);
     if (!memory) return gw_refuse(problem, GW_UNAVAILABLE, NULL, "no memory for the prompt");
@@ -81,7 +83,8 @@ static FX_MUST bool ids_copy(const json_t *ids, uint32_t vocabulary, struct fx_i
 static FX_MUST bool text_build(const json_t *prompt, const struct gw_vocab *vocab,
                                struct fx_ids *out, struct gw_problem *problem) {
     struct fx_segment segment = {
-        .text = {(const uint8_t *)json_string_value(prompt), json_string_length(prompt)}};
+        .text = {(const uint8_t *)json_string_value(prompt), json_string_length(prompt)}
+    };
     struct fx_segments text = {&segment, segment.text.len ? 1 : 0};
     return encode(vocab, text, FX_ENCODE_PROMPT, out, problem);
 }
@@ -100,11 +103,11 @@ bool gw_prompt_build(const struct gw_request *request, const struct gw_vocab *vo
                      uint32_t context_max, struct gw_prompt *out, struct gw_problem *problem) {
     const char *param = request->kind == GW_CHAT ? "messages" : "prompt";
     struct fx_ids ids = {0};
-    bool ok = request->kind == GW_CHAT ? chat_build(request, vocab, &ids, problem)
-              : json_is_string(request->prompt)
-                  ? text_build(request->prompt, vocab, &ids, problem)
-                  : ids_copy(request->prompt, fx_tokenizer_vocabulary(vocab->tokenizer), &ids,
-                             problem);
+    bool ok =
+        request->kind == GW_CHAT ? chat_build(request, vocab, &ids, problem)
+        : json_is_string(request->prompt)
+            ? text_build(request->prompt, vocab, &ids, problem)
+            : ids_copy(request->prompt, fx_tokenizer_vocabulary(vocab->tokenizer), &ids, problem);
     if (!ok) return false;
     ok = empty_fill(vocab, param, &ids, problem);
     if (ok && ids.len >= context_max)

@@ -60,8 +60,9 @@ static bool read_count(const struct field *field, json_t *value, struct gw_reque
                        struct gw_problem *problem) {
     double number;
     if (!integral(value, &number) || number < field->min || number > field->max)
-        return gw_refuse(problem, GW_BAD_VALUE, field->name, "%s must be an integer from %.0f to %.0f",
-                         field->name, field->min, field->max);
+        return gw_refuse(problem, GW_BAD_VALUE, field->name,
+                         "%s must be an integer from %.0f to %.0f", field->name, field->min,
+                         field->max);
     *(uint32_t *)member(field, out) = number < 0 ? 0 : (uint32_t)number;
     return true;
 }
@@ -88,8 +89,8 @@ static bool read_model(const struct field *field, json_t *value, struct gw_reque
                        struct gw_problem *problem) {
     size_t len = json_string_length(value);
     if (!json_is_string(value) || !len || len > GW_MODEL_NAME_MAX)
-        return gw_refuse(problem, GW_BAD_VALUE, field->name, "model must be a name of 1 to %d bytes",
-                         GW_MODEL_NAME_MAX);
+        return gw_refuse(problem, GW_BAD_VALUE, field->name,
+                         "model must be a name of 1 to %d bytes", GW_MODEL_NAME_MAX);
     out->model = json_string_value(value);
     return true;
 }
@@ -116,7 +117,8 @@ static bool read_stream_options(const struct field *field, json_t *value, struct
     json_object_foreach(value, key, option) {
         bool usage = strcmp(key, "include_usage") == 0;
         if (!usage && strcmp(key, "include_obfuscation") != 0)
-            return gw_refuse(problem, GW_UNKNOWN, field->name, "stream_options knows include_usage");
+            return gw_refuse(problem, GW_UNKNOWN, field->name,
+                             "stream_options knows include_usage");
         if (!json_is_boolean(option) || (!usage && json_is_true(option)))
             return gw_refuse(problem, GW_BAD_VALUE, field->name,
                              "stream_options.include_usage must be true or false");
@@ -151,9 +153,10 @@ static bool read_neutral(const struct field *field, json_t *value, struct gw_req
 /* response_format and modalities ask for nothing when they ask for text. */
 static bool read_text_only(const struct field *field, json_t *value, struct gw_request *out,
                            struct gw_problem *problem) {
-    const json_t *inner = json_is_object(value)                                    ? json_object_get(value, "type")
-                          : json_is_array(value) && json_array_size(value) == 1 ? json_array_get(value, 0)
-                                                                                  : NULL;
+    const json_t *inner = json_is_object(value) ? json_object_get(value, "type")
+                          : json_is_array(value) && json_array_size(value) == 1
+                              ? json_array_get(value, 0)
+                              : NULL;
     (void)out;
     if (json_is_string(inner) && strcmp(json_string_value(inner), "text") == 0) return true;
     return gw_refuse(problem, GW_UNSUPPORTED, field->name, "%s other than text is not supported",
@@ -162,23 +165,24 @@ static bool read_text_only(const struct field *field, json_t *value, struct gw_r
 
 #define BOTH (GW_CHAT | GW_COMPLETION)
 #define AT(member) offsetof(struct gw_request, member)
-#define NEUTRAL(name, kinds, neutral, word) {name, kinds, read_neutral, 0, 0, 0, neutral, word}
+#define NEUTRAL(name, kinds, neutral, word)                                                        \
+    { name, kinds, read_neutral, 0, 0, 0, neutral, word }
 
 static const struct field fields[] = {
-    {"model", BOTH, read_model, 0, 0, 0, 0, NULL},
-    {"messages", GW_CHAT, read_messages, 0, 0, 0, 0, NULL},
-    {"prompt", GW_COMPLETION, read_prompt, 0, 0, 0, 0, NULL},
-    {"max_tokens", BOTH, read_ceiling, AT(max_tokens), 1, INT32_MAX, 0, NULL},
-    {"max_completion_tokens", GW_CHAT, read_ceiling, AT(max_tokens), 1, INT32_MAX, 0, NULL},
-    {"temperature", BOTH, read_number, AT(temperature), 0, 2, 0, NULL},
-    {"top_p", BOTH, read_number, AT(top_p), 0, 1, 0, NULL},
-    {"top_k", BOTH, read_count, AT(top_k), -1, INT32_MAX, 0, NULL},
-    {"min_p", BOTH, read_number, AT(min_p), 0, 1, 0, NULL},
-    {"seed", BOTH, read_seed, 0, 0, 0, 0, NULL},
-    {"stream", BOTH, read_flag, AT(stream), 0, 0, 0, NULL},
-    {"stream_options", BOTH, read_stream_options, 0, 0, 0, 0, NULL},
-    {"response_format", BOTH, read_text_only, 0, 0, 0, 0, NULL},
-    {"modalities", GW_CHAT, read_text_only, 0, 0, 0, 0, NULL},
+    {"model",                 BOTH,          read_model,          0,               0,  0,         0, NULL},
+    {"messages",              GW_CHAT,       read_messages,       0,               0,  0,         0, NULL},
+    {"prompt",                GW_COMPLETION, read_prompt,         0,               0,  0,         0, NULL},
+    {"max_tokens",            BOTH,          read_ceiling,        AT(max_tokens),  1,  INT32_MAX, 0, NULL},
+    {"max_completion_tokens", GW_CHAT,       read_ceiling,        AT(max_tokens),  1,  INT32_MAX, 0, NULL},
+    {"temperature",           BOTH,          read_number,         AT(temperature), 0,  2,         0, NULL},
+    {"top_p",                 BOTH,          read_number,         AT(top_p),       0,  1,         0, NULL},
+    {"top_k",                 BOTH,          read_count,          AT(top_k),       -1, INT32_MAX, 0, NULL},
+    {"min_p",                 BOTH,          read_number,         AT(min_p),       0,  1,         0, NULL},
+    {"seed",                  BOTH,          read_seed,           0,               0,  0,         0, NULL},
+    {"stream",                BOTH,          read_flag,           AT(stream),      0,  0,         0, NULL},
+    {"stream_options",        BOTH,          read_stream_options, 0,               0,  0,         0, NULL},
+    {"response_format",       BOTH,          read_text_only,      0,               0,  0,         0, NULL},
+    {"modalities",            GW_CHAT,       read_text_only,      0,               0,  0,         0, NULL},
     NEUTRAL("user", BOTH, NEUTRAL_ANY, NULL),
     NEUTRAL("metadata", BOTH, NEUTRAL_ANY, NULL),
     NEUTRAL("safety_identifier", BOTH, NEUTRAL_ANY, NULL),

@@ -8,10 +8,10 @@ enum { GW_COMPLETION_TOKENS_DEFAULT = 16, GW_MODEL_NAME_MAX = 128 };
 /** The body of POST /v1/chat/completions or /v1/completions, checked field by field. */
 struct gw_request {
     enum gw_kind kind;
-    json_t *json;       /* owns what is below */
-    const char *model;  /* NUL-terminated UTF-8 */
-    json_t *messages;   /* chat: a non-empty array of checked messages */
-    json_t *prompt;     /* completion: a string or an array of ids */
+    json_t *json;        /* owns what is below */
+    const char *model;   /* NUL-terminated UTF-8 */
+    json_t *messages;    /* chat: a non-empty array of checked messages */
+    json_t *prompt;      /* completion: a string or an array of ids */
     uint32_t max_tokens; /* 0: up to the context */
     float temperature, top_p, min_p;
     uint32_t top_k;

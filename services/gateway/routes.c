@@ -4,12 +4,18 @@
 #include "services/gateway/visit.h"
 
 static const struct gw_route routes[] = {
-    {{"v1", "chat", "completions"}, 3, false, FX_HTTP_POST, GW_CHAT, &gw_chat_shape,
-     gw_serve_generation},
-    {{"v1", "completions", NULL}, 2, false, FX_HTTP_POST, GW_COMPLETION, &gw_completion_shape,
-     gw_serve_generation},
-    {{"v1", "models", NULL}, 2, false, FX_HTTP_GET, 0, NULL, gw_serve_models},
-    {{"v1", "models", NULL}, 2, true, FX_HTTP_GET, 0, NULL, gw_serve_model},
+    {{"v1", "chat", "completions"},
+     3,                                false,
+     FX_HTTP_POST,                                         GW_CHAT,
+     &gw_chat_shape,
+     gw_serve_generation                                                                       },
+    {{"v1", "completions", NULL},
+     2,                                false,
+     FX_HTTP_POST,                                         GW_COMPLETION,
+     &gw_completion_shape,
+     gw_serve_generation                                                                       },
+    {{"v1", "models", NULL},        2, false, FX_HTTP_GET, 0,             NULL, gw_serve_models},
+    {{"v1", "models", NULL},        2, true,  FX_HTTP_GET, 0,             NULL, gw_serve_model },
 };
 
 static bool path_matches(const struct gw_route *route, const struct fx_http_request *request) {
@@ -24,8 +30,7 @@ static bool path_matches(const struct gw_route *route, const struct fx_http_requ
 /* NULL, and why, when nothing is there. HEAD is answered as GET. */
 static const struct gw_route *route_find(const struct fx_http_request *request,
                                          struct gw_problem *problem, const char **allow) {
-    enum fx_http_method method =
-        request->method == FX_HTTP_HEAD ? FX_HTTP_GET : request->method;
+    enum fx_http_method method = request->method == FX_HTTP_HEAD ? FX_HTTP_GET : request->method;
     for (size_t i = 0; i < FX_COUNT(routes); i++) {
         if (!path_matches(&routes[i], request)) continue;
         if (routes[i].method == method) return &routes[i];

@@ -34,7 +34,7 @@ struct gw_visit {
     uint64_t seed, token_ms;
     fx_watch *watch;
     struct fx_detok detok;
-    uint32_t tokens; /* received so far */
+    uint32_t tokens;       /* received so far */
     struct evbuffer *text; /* of an answer that is not streamed */
 };
 

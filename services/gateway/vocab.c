@@ -10,8 +10,8 @@ static void template_compile(struct gw_vocab *vocab) {
         (void)snprintf(vocab->template_why, sizeof vocab->template_why, "%s", err.text);
 }
 
-bool gw_vocab_new(const char *digest, const struct fx_tokenizer_files *files,
-                  struct gw_vocab **out, fx_error *err) {
+bool gw_vocab_new(const char *digest, const struct fx_tokenizer_files *files, struct gw_vocab **out,
+                  fx_error *err) {
     struct gw_vocab *vocab = fx_alloc(1, sizeof *vocab);
     if (!vocab) return fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for a tokenizer");
     vocab->refs = 1;

@@ -5,7 +5,7 @@
 #include "fractal/v1/slicer.pb-c.h"
 #include "fractal/v1/tenant.pb-c.h"
 
-enum { TICK_MS = 3, BEAT_MS = 500, LEASE_MS = 60000 };
+enum { TICK_MS = 3, LEASE_MS = 60000 };
 
 /* -- tenant and slicer -- */
 
@@ -94,10 +94,14 @@ static void submit_on_loop(void *user) {
     fx_error err = {0};
     pthread_mutex_lock(&stage->lock);
     stage->last_task_len = fractal__v1__generation_task__pack(task, stage->last_task);
-    struct fx_submit submit = {.model = task->model, .tenant = task->tenant, .seed = 99,
-                               .prompt_tokens = (uint32_t)task->n_prompt_ids,
-                               .expected_tokens = task->max_tokens,
-                               .task = {stage->last_task, stage->last_task_len}};
+    struct fx_submit submit = {
+        .model = task->model,
+        .tenant = task->tenant,
+        .seed = 99,
+        .prompt_tokens = (uint32_t)task->n_prompt_ids,
+        .expected_tokens = task->max_tokens,
+        .task = {stage->last_task, stage->last_task_len}
+    };
     memcpy(submit.id.bytes, task->id.data, FX_GEN_ID_BYTES);
     bool ok = fx_queue_submit(stage->queue, &submit, on_submit, job, &err);
     pthread_mutex_unlock(&stage->lock);
@@ -151,151 +155,17 @@ static void cancel(fx_call *call, const void *message, void *context) {
 }
 
 static const struct fx_method methods[] = {
-    {"/fractal.v1.TenantService/Authenticate", authenticate,
-     &fractal__v1__authenticate_request__descriptor, FX_RPC_UNARY, 0, 4096},
-    {"/fractal.v1.SlicerService/ListModels", list_models,
-     &fractal__v1__list_models_request__descriptor, FX_RPC_UNARY, 0, 4096},
-    {"/fractal.v1.SlicerService/GetTokenizer", get_tokenizer,
-     &fractal__v1__get_tokenizer_request__descriptor, FX_RPC_UNARY, 0, 4096},
+    {"/fractal.v1.TenantService/Authenticate",        authenticate,
+     &fractal__v1__authenticate_request__descriptor,      FX_RPC_UNARY, 0, 4096 },
+    {"/fractal.v1.SlicerService/ListModels",          list_models,
+     &fractal__v1__list_models_request__descriptor,       FX_RPC_UNARY, 0, 4096 },
+    {"/fractal.v1.SlicerService/GetTokenizer",        get_tokenizer,
+     &fractal__v1__get_tokenizer_request__descriptor,     FX_RPC_UNARY, 0, 4096 },
     {"/fractal.v1.SchedulerService/SubmitGeneration", submit,
      &fractal__v1__submit_generation_request__descriptor, FX_RPC_UNARY, 0, 65536},
     {"/fractal.v1.SchedulerService/CancelGeneration", cancel,
-     &fractal__v1__cancel_generation_request__descriptor, FX_RPC_UNARY, 0, 4096},
+     &fractal__v1__cancel_generation_request__descriptor, FX_RPC_UNARY, 0, 4096 },
 };
-
-/* -- worker -- */
-
-static void ignore_beat(void *ctx, const fx_error *err) {
-    (void)ctx, (void)err;
-}
-
-static void ignore_count(void *ctx, const struct fx_count_result *result, const fx_error *err) {
-    (void)ctx, (void)result, (void)err;
-}
-
-static void run_end(struct stage *stage, struct stage_run *run) {
-    if (!run->used) return;
-    run->used = false;
-    if (--stage->running == 0) stage->idle_ms = fx_clock_ms();
-}
-
-static struct stage_run *run_find(struct stage *stage, const fx_gen_id *id) {
-    for (size_t i = 0; i < STAGE_RUNS_MAX; i++)
-        if (stage->runs[i].used && memcmp(&stage->runs[i].id, id, sizeof *id) == 0)
-            return &stage->runs[i];
-    return NULL;
-}
-
-static void ignore_write(void *ctx, const struct fx_write_result *result, const fx_error *err) {
-    (void)ctx, (void)result, (void)err;
-}
-
-static void run_finish(struct stage *stage, struct stage_run *run, enum fx_finish reason,
-                       const char *detail) {
-    struct fx_gen_end end = {.model = STAGE_NUMBER, .id = run->id, .epoch = run->epoch,
-                             .last = run->n, .reason = reason, .detail = detail};
-    (void)!fx_queue_finish(stage->queue, &end, ignore_write, NULL, &(fx_error){0});
-    run_end(stage, run);
-}
-
-/* One append under way. */
-struct writing {
-    struct stage *stage;
-    fx_gen_id id;
-};
-
-static void on_append(void *ctx, const struct fx_write_result *result, const fx_error *err) {
-    struct writing *writing = ctx;
-    struct stage *stage = writing->stage;
-    struct stage_run *run = run_find(stage, &writing->id);
-    if (!err && run && result->status == FX_QUEUE_NOT_FOUND) run_end(stage, run); /* lost */
-    /* cancelled before it was pulled, or its hint came before the pull's answer */
-    if (!err && run && result->status == FX_QUEUE_CANCELLED)
-        run_finish(stage, run, FX_FINISH_CANCELLED, NULL);
-    free(writing);
-}
-
-static void append_send(struct stage *stage, const struct fx_append *append) {
-    struct writing *writing = fx_alloc(1, sizeof *writing);
-    *writing = (struct writing){stage, append->id};
-    if (!fx_queue_append(stage->queue, append, on_append, writing, &(fx_error){0})) free(writing);
-}
-
-static void run_step(struct stage *stage, struct stage_run *run, const struct stage_script *script) {
-    uint32_t tokens[64];
-    uint32_t burst = script->burst ? script->burst : 1, count = 0;
-    uint32_t left = script->bytes ? (uint32_t)script->len - run->n : UINT32_MAX;
-    if (left > run->max_tokens - run->n) left = run->max_tokens - run->n;
-    for (; count < burst && count < left; count++)
-        tokens[count] = script->bytes ? (uint8_t)script->bytes[run->n + count] : 'x';
-    struct fx_append append = {.model = STAGE_NUMBER, .id = run->id, .epoch = run->epoch,
-                               .first = run->n + 1, .tokens = tokens, .count = count};
-    if (count) append_send(stage, &append);
-    run->n += count;
-    run->next_ms = fx_clock_ms() + script->every_ms;
-    if (count == left)
-        run_finish(stage, run, run->n == run->max_tokens ? FX_FINISH_LENGTH : script->finish,
-                   script->detail);
-}
-
-static void run_begin(struct stage *stage, const struct fx_task *task) {
-    Fractal__V1__GenerationTask *unpacked =
-        fractal__v1__generation_task__unpack(NULL, task->task.len, task->task.at);
-    assert_non_null(unpacked);
-    for (size_t i = 0; i < STAGE_RUNS_MAX; i++) {
-        struct stage_run *run = &stage->runs[i];
-        if (run->used) continue;
-        *run = (struct stage_run){.used = true, .id = task->id, .epoch = task->epoch,
-                                  .n = task->logged_count, .max_tokens = unpacked->max_tokens,
-                                  .next_ms = fx_clock_ms() + stage->script.first_ms};
-        stage->running++;
-        stage->pulled++;
-        if (task->cancelled) run_finish(stage, run, FX_FINISH_CANCELLED, NULL);
-        break;
-    }
-    fractal__v1__generation_task__free_unpacked(unpacked, NULL);
-}
-
-static void on_pull(void *ctx, const struct fx_task *tasks, size_t count, const fx_error *err) {
-    struct stage *stage = ctx;
-    for (size_t i = 0; !err && i < count; i++) run_begin(stage, &tasks[i]);
-}
-
-static void on_work(void *ctx, enum fx_work_event event, const fx_gen_id *id) {
-    struct stage *stage = ctx;
-    struct stage_run *run = event == FX_WORK_CANCEL ? run_find(stage, id) : NULL;
-    if (run) run_finish(stage, run, FX_FINISH_CANCELLED, NULL);
-}
-
-static void worker_turn(struct stage *stage) {
-    uint32_t slots = stage->slots, busy = (uint32_t)stage->running;
-    struct fx_beat beat = {.model = STAGE_NUMBER, .model_name = STAGE_MODEL,
-                           .worker = {.worker = "w", .slots = slots, .numerics_id = "test",
-                                      .slots_free = slots > busy ? slots - busy : 0,
-                                      .context_max = STAGE_CONTEXT}};
-    struct fx_pull pull = {.model = STAGE_NUMBER, .worker = "w", .numerics_id = "test",
-                           .count = slots > busy ? slots - busy : 0};
-    fx_error err = {0};
-    if (!fx_redis_ready(stage->redis) || !slots) return;
-    if (fx_clock_ms() - stage->beat_ms > BEAT_MS) {
-        stage->beat_ms = fx_clock_ms();
-        (void)!fx_queue_beat(stage->queue, &beat, ignore_beat, NULL, &err);
-    }
-    (void)!fx_queue_dispatch(stage->queue, STAGE_NUMBER, ignore_count, NULL, &err);
-    if (pull.count) (void)!fx_queue_pull(stage->queue, &pull, on_pull, stage, &err);
-}
-
-static void on_tick(evutil_socket_t fd, short what, void *arg) {
-    struct stage *stage = arg;
-    (void)fd, (void)what;
-    pthread_mutex_lock(&stage->lock);
-    struct stage_script script = stage->script;
-    pthread_mutex_unlock(&stage->lock);
-    worker_turn(stage);
-    for (size_t i = 0; i < STAGE_RUNS_MAX; i++)
-        if (stage->runs[i].used && fx_clock_ms() >= stage->runs[i].next_ms)
-            run_step(stage, &stage->runs[i], &script);
-}
 
 /* -- life -- */
 
@@ -314,8 +184,10 @@ static void check(bool ok, const fx_error *err) {
 void stage_gateway_open(struct stage *stage) {
     fx_error err = {0};
     check(gateway_open(&stage->config, &stage->gateway, &err), &err);
-    for (int i = 0; i < 1000 && !stage->gateway->metrics.listed; i++) usleep(5000);
-    for (int i = 0; i < 1000 && !stage->gateway->metrics.redis_ready; i++) usleep(5000);
+    for (int i = 0; i < 1000 && !stage->gateway->metrics.listed; i++)
+        usleep(5000);
+    for (int i = 0; i < 1000 && !stage->gateway->metrics.redis_ready; i++)
+        usleep(5000);
     assert_true(stage->gateway->metrics.listed && stage->gateway->metrics.redis_ready);
 }
 
@@ -327,13 +199,23 @@ void stage_gateway_close(struct stage *stage) {
 static void config_set(struct stage *stage) {
     (void)snprintf(stage->address, sizeof stage->address, "127.0.0.1:%u",
                    fx_server_port(stage->server));
-    stage->config = (struct gw_config){
-        .http_addr = "127.0.0.1:0", .admin_addr = "127.0.0.1:0", .log_level = "error",
-        .tenant_addr = stage->address, .scheduler_addr = stage->address,
-        .slicer_addr = stage->address, .redis_url = stage->redis_server.url,
-        .redis_ledger_url = "", .tls_ca = "", .tls_cert = "", .tls_key = "", .http_tls_cert = "",
-        .http_tls_key = "", .connections_max = 256, .body_bytes_max = 100000,
-        .stall_ms_max = 20000, .drain_ms_max = 5000};
+    stage->config = (struct gw_config){.http_addr = "127.0.0.1:0",
+                                       .admin_addr = "127.0.0.1:0",
+                                       .log_level = "error",
+                                       .tenant_addr = stage->address,
+                                       .scheduler_addr = stage->address,
+                                       .slicer_addr = stage->address,
+                                       .redis_url = stage->redis_server.url,
+                                       .redis_ledger_url = "",
+                                       .tls_ca = "",
+                                       .tls_cert = "",
+                                       .tls_key = "",
+                                       .http_tls_cert = "",
+                                       .http_tls_key = "",
+                                       .connections_max = 256,
+                                       .body_bytes_max = 100000,
+                                       .stall_ms_max = 20000,
+                                       .drain_ms_max = 5000};
 }
 
 static void worker_open(struct stage *stage) {
@@ -341,14 +223,16 @@ static void worker_open(struct stage *stage) {
     fx_error err = {0};
     check(fx_loop_open(1024, &stage->loop, &err), &err);
     struct event_base *base = fx_loop_base(stage->loop);
-    struct fx_redis_opts redis = {.base = base, .url = stage->redis_server.url,
-                                  .library = fx_queue_library()};
+    struct fx_redis_opts redis = {
+        .base = base, .url = stage->redis_server.url, .library = fx_queue_library()};
     check(fx_redis_open(&redis, &stage->redis, &err), &err);
     check(fx_redis_wait_ready(stage->redis, 5000, &err), &err);
     struct fx_queue_opts queue = {.redis = stage->redis, .lease_ms = LEASE_MS};
     check(fx_queue_open(&queue, &stage->queue, &err), &err);
-    check(fx_queue_wait_tasks(stage->queue, STAGE_NUMBER, on_work, stage, &stage->work, &err), &err);
-    stage->tick = event_new(base, -1, EV_PERSIST, on_tick, stage);
+    check(fx_queue_wait_tasks(stage->queue, STAGE_NUMBER, stage__worker_event, stage, &stage->work,
+                              &err),
+          &err);
+    stage->tick = event_new(base, -1, EV_PERSIST, stage__worker_tick, stage);
     assert_int_equal(event_add(stage->tick, &every), 0);
     check(fx_loop_start(stage->loop, &err), &err);
 }
@@ -396,6 +280,7 @@ void stage_say(struct stage *stage, struct stage_script script) {
 }
 
 bool stage_wait(atomic_int *counter, int want) {
-    for (int i = 0; i < 5000 && *counter != want; i++) usleep(1000);
+    for (int i = 0; i < 5000 && *counter != want; i++)
+        usleep(1000);
     return *counter == want;
 }

@@ -71,6 +71,10 @@ bool stage_wait(atomic_int *counter, int want);
 void stage_gateway_open(struct stage *stage);
 void stage_gateway_close(struct stage *stage);
 
+/* stage_worker.c, on the stage's loop */
+void stage__worker_tick(evutil_socket_t fd, short what, void *stage);
+void stage__worker_event(void *stage, enum fx_work_event event, const fx_gen_id *id);
+
 /* -- a raw client -- */
 
 int stage_connect(const struct stage *stage);
@@ -83,8 +87,9 @@ char *stage_get(const struct stage *stage, const char *path, const char *headers
 char *stage_dechunk(char *answer);
 /** The body of an answer with a content-length. */
 char *stage_body(char *answer);
-/** The concatenated contents (or texts) of a stream's chunks, checked on the way: framing of events,
- *  the same id, the role once and first, n rising, one finish reason at the end, [DONE] last.
+/** The concatenated contents (or texts) of a stream's chunks, checked on the way: framing of
+ * events, the same id, the role once and first, n rising, one finish reason at the end, [DONE]
+ * last.
  *  @own caller, free() */
 struct stage_stream {
     char *text;

@@ -34,10 +34,11 @@ static char *ask(const struct stage *stage, const char *head, const char *body) 
 
 char *stage_ask(const struct stage *stage, const char *path, const char *json) {
     char head[512];
-    (void)snprintf(head, sizeof head,
-                   "POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer "
-                   STAGE_KEY "\r\nContent-Length: %zu\r\n\r\n",
-                   path, strlen(json));
+    (void)snprintf(
+        head, sizeof head,
+        "POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer " STAGE_KEY
+        "\r\nContent-Length: %zu\r\n\r\n",
+        path, strlen(json));
     return ask(stage, head, json);
 }
 
@@ -100,7 +101,10 @@ static void chunk_read(json_t *json, struct stage_stream *out, char *id, size_t 
     } else if (json_string_length(text)) {
         out->deltas++;
     }
-    if (json_is_string(text)) strcat(out->text, json_string_value(text));
+    if (json_is_string(text)) {
+        size_t len = strlen(out->text);
+        (void)snprintf(out->text + len, WIRE_REPLY_MAX - len, "%s", json_string_value(text));
+    }
     if (json_is_string(reason))
         (void)snprintf(out->reason, sizeof out->reason, "%s", json_string_value(reason));
 }
@@ -121,7 +125,8 @@ struct stage_stream stage_stream_read(char *answer) {
             if (!json) fail_msg("not JSON: %s", at);
             if (json_object_get(json, "error"))
                 (void)snprintf(out.reason, sizeof out.reason, "error");
-            else chunk_read(json, &out, id, sizeof id);
+            else
+                chunk_read(json, &out, id, sizeof id);
             json_decref(json);
         } else if (*at != ':') {
             fail_msg("neither data nor a comment: %s", at);

@@ -14,32 +14,84 @@ static const struct row {
     const char *text, *reason;
     size_t n, deltas, usages; /* deltas 0: not counted */
 } rows[] = {
-    {"chat", "/v1/chat/completions", CHAT(STREAM), {"Hello", 5, 0, 5, 1, FX_FINISH_STOP, NULL},
-     "Hello", "stop", 5, 0, 0},
-    {"chat with usage", "/v1/chat/completions",
-     CHAT(STREAM ",\"stream_options\":{\"include_usage\":true}"),
-     {"Hello", 5, 0, 0, 1, FX_FINISH_STOP, NULL}, "Hello", "stop", 5, 0, 1},
-    {"cut by max_tokens", "/v1/chat/completions", CHAT(STREAM ",\"max_tokens\":3"),
-     {"Hello", 5, 0, 0, 1, FX_FINISH_STOP, NULL}, "Hel", "length", 3, 0, 0},
-    {"completion", "/v1/completions", TEXT(STREAM), {"Hello", 5, 0, 0, 1, FX_FINISH_STOP, NULL},
-     "Hello", "stop", 5, 0, 0},
-    {"no token at all", "/v1/chat/completions", CHAT(STREAM),
-     {"", 0, 0, 0, 1, FX_FINISH_STOP, NULL}, "", "stop", 0, 0, 0},
-    {"a step's tokens in one chunk", "/v1/chat/completions", CHAT(STREAM),
-     {"Hello, world", 12, 0, 40, 4, FX_FINISH_STOP, NULL}, "Hello, world", "stop", 12, 3, 0},
-    {"a character over three tokens", "/v1/chat/completions", CHAT(STREAM),
-     {"a\xe2\x82\xac" "b", 5, 0, 20, 1, FX_FINISH_STOP, NULL}, "a\xe2\x82\xac" "b", "stop", 5, 3, 0},
-    {"bytes that are no characters", "/v1/chat/completions", CHAT(STREAM),
-     {"a\xff\xc0\xaf" "b", 5, 0, 5, 1, FX_FINISH_STOP, NULL},
-     "a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" "b", "stop", 5, 0, 0},
-    {"half a character at the end", "/v1/chat/completions", CHAT(STREAM),
-     {"a\xe2\x82", 3, 0, 5, 1, FX_FINISH_LENGTH, NULL}, "a\xef\xbf\xbd", "length", 3, 0, 0},
-    {"quotes and breaks", "/v1/chat/completions", CHAT(STREAM),
-     {"\"\\\n\r\t\x01", 6, 0, 5, 1, FX_FINISH_STOP, NULL}, "\"\\\n\r\t\x01", "stop", 6, 0, 0},
-    {"a late first token", "/v1/chat/completions", CHAT(STREAM),
-     {"Hello", 5, 1500, 0, 1, FX_FINISH_STOP, NULL}, "Hello", "stop", 5, 0, 0},
-    {"the worker fails", "/v1/chat/completions", CHAT(STREAM),
-     {"He", 2, 0, 5, 1, FX_FINISH_ERROR, "out of luck"}, "He", "error", 2, 0, 0},
+    {"chat",
+     "/v1/chat/completions", CHAT(STREAM),
+     {"Hello", 5, 0, 5, 1, FX_FINISH_STOP, NULL},
+     "Hello",          "stop",
+     5,  0,
+     0},
+    {"chat with usage",
+     "/v1/chat/completions", CHAT(STREAM ",\"stream_options\":{\"include_usage\":true}"),
+     {"Hello", 5, 0, 0, 1, FX_FINISH_STOP, NULL},
+     "Hello",          "stop",
+     5,  0,
+     1},
+    {"cut by max_tokens",
+     "/v1/chat/completions", CHAT(STREAM ",\"max_tokens\":3"),
+     {"Hello", 5, 0, 0, 1, FX_FINISH_STOP, NULL},
+     "Hel",            "length",
+     3,  0,
+     0},
+    {"completion",
+     "/v1/completions",      TEXT(STREAM),
+     {"Hello", 5, 0, 0, 1, FX_FINISH_STOP, NULL},
+     "Hello",          "stop",
+     5,  0,
+     0},
+    {"no token at all",
+     "/v1/chat/completions", CHAT(STREAM),
+     {"", 0, 0, 0, 1, FX_FINISH_STOP, NULL},
+     "",               "stop",
+     0,  0,
+     0},
+    {"a step's tokens in one chunk",
+     "/v1/chat/completions", CHAT(STREAM),
+     {"Hello, world", 12, 0, 40, 4, FX_FINISH_STOP, NULL},
+     "Hello, world",   "stop",
+     12, 3,
+     0},
+    {"a character over three tokens",
+     "/v1/chat/completions", CHAT(STREAM),
+     {"a\xe2\x82\xac"
+      "b",
+      5, 0, 20, 1, FX_FINISH_STOP, NULL},
+     "a\xe2\x82\xac"
+     "b",              "stop",
+     5,  3,
+     0},
+    {"bytes that are no characters",
+     "/v1/chat/completions", CHAT(STREAM),
+     {"a\xff\xc0\xaf"
+      "b",
+      5, 0, 5, 1, FX_FINISH_STOP, NULL},
+     "a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"
+     "b",              "stop",
+     5,  0,
+     0},
+    {"half a character at the end",
+     "/v1/chat/completions", CHAT(STREAM),
+     {"a\xe2\x82", 3, 0, 5, 1, FX_FINISH_LENGTH, NULL},
+     "a\xef\xbf\xbd",  "length",
+     3,  0,
+     0},
+    {"quotes and breaks",
+     "/v1/chat/completions", CHAT(STREAM),
+     {"\"\\\n\r\t\x01", 6, 0, 5, 1, FX_FINISH_STOP, NULL},
+     "\"\\\n\r\t\x01", "stop",
+     6,  0,
+     0},
+    {"a late first token",
+     "/v1/chat/completions", CHAT(STREAM),
+     {"Hello", 5, 1500, 0, 1, FX_FINISH_STOP, NULL},
+     "Hello",          "stop",
+     5,  0,
+     0},
+    {"the worker fails",
+     "/v1/chat/completions", CHAT(STREAM),
+     {"He", 2, 0, 5, 1, FX_FINISH_ERROR, "out of luck"},
+     "He",             "error",
+     2,  0,
+     0},
 };
 
 static void test_stream(void **state) {
@@ -83,17 +135,20 @@ static void test_whole(void **state) {
     struct stage *stage = *state;
     const char *role, *content, *reason, *object, *text;
     int prompt, completion, total, n;
-    stage_say(stage, (struct stage_script){"Gr\xc3\xbc\xc3\x9f" "e", 7, 0, 2, 1, FX_FINISH_STOP, NULL});
+    stage_say(stage, (struct stage_script){"Gr\xc3\xbc\xc3\x9f"
+                                           "e",
+                                           7, 0, 2, 1, FX_FINISH_STOP, NULL});
     json_t *json = ask_json(stage, "/v1/chat/completions", CHAT(""), 200);
-    assert_int_equal(
-        json_unpack(json, "{s:s, s:[{s:{s:s, s:s}, s:s}], s:{s:i, s:i, s:i}, s:{s:i}}", "object",
-                    &object, "choices", "message", "role", &role, "content", &content,
-                    "finish_reason", &reason, "usage", "prompt_tokens", &prompt,
-                    "completion_tokens", &completion, "total_tokens", &total, "fractal", "n", &n),
-        0);
+    assert_int_equal(json_unpack(json, "{s:s, s:[{s:{s:s, s:s}, s:s}], s:{s:i, s:i, s:i}, s:{s:i}}",
+                                 "object", &object, "choices", "message", "role", &role, "content",
+                                 &content, "finish_reason", &reason, "usage", "prompt_tokens",
+                                 &prompt, "completion_tokens", &completion, "total_tokens", &total,
+                                 "fractal", "n", &n),
+                     0);
     assert_string_equal(object, "chat.completion");
     assert_string_equal(role, "assistant");
-    assert_string_equal(content, "Gr\xc3\xbc\xc3\x9f" "e");
+    assert_string_equal(content, "Gr\xc3\xbc\xc3\x9f"
+                                 "e");
     assert_string_equal(reason, "stop");
     assert_true(prompt == 3 && completion == 7 && total == 10 && n == 7);
     json_decref(json);

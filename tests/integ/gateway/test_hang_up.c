@@ -2,7 +2,8 @@
  * Within 200 ms nothing of it runs or waits. */
 #include "tests/integ/gateway/stage.h"
 
-#define CHAT(more) "{\"model\":\"" STAGE_MODEL "\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]" more "}"
+#define CHAT(more)                                                                                 \
+    "{\"model\":\"" STAGE_MODEL "\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]" more "}"
 enum { GOAL_MS = 200 };
 
 static const struct row {
@@ -11,12 +12,12 @@ static const struct row {
     struct stage_script script;
     const char *until; /* read this far before leaving */
 } rows[] = {
-    {"queued, stream", CHAT(",\"stream\":true"), 0, {NULL, 0, 0, 20, 1, 0, NULL}, "assistant"},
-    {"queued, whole", CHAT(""), 0, {NULL, 0, 0, 20, 1, 0, NULL}, NULL},
+    {"queued, stream",  CHAT(",\"stream\":true"), 0, {NULL, 0, 0, 20, 1, 0, NULL},    "assistant"},
+    {"queued, whole",   CHAT(""),                 0, {NULL, 0, 0, 20, 1, 0, NULL},    NULL       },
     {"prefill, stream", CHAT(",\"stream\":true"), 4, {NULL, 0, 5000, 20, 1, 0, NULL}, "assistant"},
-    {"prefill, whole", CHAT(""), 4, {NULL, 0, 5000, 20, 1, 0, NULL}, NULL},
-    {"decode, stream", CHAT(",\"stream\":true"), 4, {NULL, 0, 0, 20, 1, 0, NULL}, "\"n\":3"},
-    {"decode, whole", CHAT(""), 4, {NULL, 0, 0, 20, 1, 0, NULL}, NULL},
+    {"prefill, whole",  CHAT(""),                 4, {NULL, 0, 5000, 20, 1, 0, NULL}, NULL       },
+    {"decode, stream",  CHAT(",\"stream\":true"), 4, {NULL, 0, 0, 20, 1, 0, NULL},    "\"n\":3"  },
+    {"decode, whole",   CHAT(""),                 4, {NULL, 0, 0, 20, 1, 0, NULL},    NULL       },
 };
 
 static void on_stats(void *ctx, const struct fx_queue_stats *stats, const fx_error *err) {
@@ -42,7 +43,8 @@ static uint64_t time_until_empty(struct stage *stage) {
     while (fx_clock_ms() - begun_ms < 5000) {
         left = -1;
         (void)!fx_loop_call(stage->loop, ask_on_loop, &asking);
-        for (int i = 0; i < 1000 && left < 0; i++) usleep(500);
+        for (int i = 0; i < 1000 && left < 0; i++)
+            usleep(500);
         if (left == 0) break;
     }
     return fx_clock_ms() - begun_ms;
@@ -60,8 +62,10 @@ static void test_row(void **state) {
         stage_post(fd, "/v1/chat/completions", row->body);
         assert_true(stage_wait(&stage->submitted, submitted + 1));
         if (row->slots) assert_true(stage_wait(&stage->running, 1));
-        if (row->until) free(wire_read(fd, row->until, &closed));
-        else usleep(80000);
+        if (row->until)
+            free(wire_read(fd, row->until, &closed));
+        else
+            usleep(80000);
         close(fd);
         uint64_t took_ms = time_until_empty(stage);
         print_message("- %s: free after %llu ms\n", row->name, (unsigned long long)took_ms);

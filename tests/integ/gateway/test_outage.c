@@ -1,7 +1,8 @@
 /* Parts of the system are full, away or forgetful. */
 #include "tests/integ/gateway/stage.h"
 
-#define CHAT(more) "{\"model\":\"" STAGE_MODEL "\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]" more "}"
+#define CHAT(more)                                                                                 \
+    "{\"model\":\"" STAGE_MODEL "\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]" more "}"
 #define STREAM ",\"stream\":true"
 
 static void expect(struct stage *stage, const char *body, unsigned status, const char *holds) {
@@ -45,11 +46,13 @@ static void publish(void *user) {
 
 static void test_key_cache(void **state) {
     struct stage *stage = *state;
-    for (int i = 0; i < 3; i++) expect(stage, CHAT(""), 200, "Hello");
+    for (int i = 0; i < 3; i++)
+        expect(stage, CHAT(""), 200, "Hello");
     assert_int_equal(stage->authenticated, 1);
     unsigned long long drops = stage->gateway->metrics.auth_drops;
     assert_true(fx_loop_call(stage->loop, publish, stage)); /* a key was revoked */
-    for (int i = 0; i < 5000 && stage->gateway->metrics.auth_drops == drops; i++) usleep(1000);
+    for (int i = 0; i < 5000 && stage->gateway->metrics.auth_drops == drops; i++)
+        usleep(1000);
     stage->tenant_code = FX_UNAUTHENTICATED;
     expect(stage, CHAT(""), 401, "invalid_api_key");
     assert_int_equal(stage->authenticated, 2);
@@ -64,7 +67,8 @@ static void test_key_cache_ends(void **state) {
 }
 
 static bool redis_ready(struct stage *stage, bool want) {
-    for (int i = 0; i < 8000 && stage->gateway->metrics.redis_ready != want; i++) usleep(1000);
+    for (int i = 0; i < 8000 && stage->gateway->metrics.redis_ready != want; i++)
+        usleep(1000);
     return stage->gateway->metrics.redis_ready == want;
 }
 
@@ -76,11 +80,13 @@ static unsigned admin_status(struct stage *stage, const char *path) {
     bool closed;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof in), 0);
-    (void)snprintf(head, sizeof head, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
+    (void)snprintf(head, sizeof head, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+                   path);
     wire_say(fd, head);
     char *answer = wire_read(fd, NULL, &closed);
     unsigned status = wire_status(answer);
-    if (strcmp(path, "/metrics") == 0) assert_non_null(strstr(answer, "fx_gateway_requests_total "));
+    if (strcmp(path, "/metrics") == 0)
+        assert_non_null(strstr(answer, "fx_gateway_requests_total "));
     free(answer);
     close(fd);
     return status;
@@ -98,7 +104,8 @@ static void test_redis_away(void **state) {
     int asked = stage->authenticated;
     redis_fixture_restart(&stage->redis_server, NULL);
     assert_true(redis_ready(stage, true));
-    for (int i = 0; i < 8000 && !fx_redis_ready(stage->redis); i++) usleep(1000);
+    for (int i = 0; i < 8000 && !fx_redis_ready(stage->redis); i++)
+        usleep(1000);
     stage->beat_ms = 0;
     expect(stage, CHAT(""), 200, "Hello");
     assert_true(stage->authenticated > asked); /* the cache went with the connection */
@@ -107,7 +114,8 @@ static void test_redis_away(void **state) {
 static void forget(void *user) {
     struct stage *stage = user;
     (void)!fx_redis_command(stage->redis, ignore, NULL, &(fx_error){0}, "FLUSHALL");
-    for (size_t i = 0; i < STAGE_RUNS_MAX; i++) stage->runs[i].used = false;
+    for (size_t i = 0; i < STAGE_RUNS_MAX; i++)
+        stage->runs[i].used = false;
     stage->running = 0;
     stage->beat_ms = 0;
 }
@@ -123,8 +131,8 @@ static void test_redis_forgets(void **state) {
     char *head = wire_read(fd, "\"n\":4", &closed);
     assert_true(fx_loop_call(stage->loop, forget, stage));
     char *rest = wire_read(fd, "\r\n0\r\n\r\n", &closed);
-    char *answer = calloc(1, strlen(head) + strlen(rest) + 1);
-    strcat(strcat(answer, head), rest);
+    char *answer = calloc(1, WIRE_REPLY_MAX);
+    (void)snprintf(answer, WIRE_REPLY_MAX, "%s%s", head, rest);
     struct stage_stream got = stage_stream_read(answer);
     assert_string_equal(got.text, "Hello, world");
     assert_string_equal(got.reason, "stop");

@@ -12,35 +12,35 @@ static const struct row {
     const char *code, *param; /* NULL: null */
     const char *holds;        /* a header; NULL: any */
 } rows[] = {
-    {"no key", "POST", "/v1/chat/completions", "", CHAT, 401, "missing_api_key", NULL,
-     "www-authenticate: Bearer\r\n"},
-    {"no key for models", "GET", "/v1/models", "", "", 401, "missing_api_key", NULL, NULL},
-    {"wrong key", "POST", "/v1/chat/completions", "Authorization: Bearer fx-bad\r\n", CHAT, 401,
-     "invalid_api_key", NULL, NULL},
-    {"wrong key for models", "GET", "/v1/models/x", "X-Auth-Token: fx-bad\r\n", "", 401,
-     "invalid_api_key", NULL, NULL},
-    {"no such URL", "GET", "/v1/frobs", GOOD, "", 404, "unknown_url", NULL, NULL},
-    {"root", "GET", "/", GOOD, "", 404, "unknown_url", NULL, NULL},
-    {"metrics are elsewhere", "GET", "/metrics", GOOD, "", 404, "unknown_url", NULL, NULL},
-    {"wrong method", "GET", "/v1/chat/completions", GOOD, "", 405, "method_not_allowed", NULL,
-     "allow: POST\r\n"},
-    {"no such model", "POST", "/v1/chat/completions", GOOD,
-     "{\"model\":\"gpt-4\"," MESSAGES "}", 404, "model_not_found", "model", NULL},
-    {"no such model to show", "GET", "/v1/models/gpt-4", GOOD, "", 404, "model_not_found", "model",
-     NULL},
-    {"malformed JSON", "POST", "/v1/chat/completions", GOOD, "{\"model\":", 400, "invalid_json",
-     NULL, NULL},
-    {"bytes that are no UTF-8", "POST", "/v1/chat/completions", GOOD, "{\"model\":\"\xff\"}", 400,
-     "invalid_json", NULL, NULL},
-    {"a field out of range", "POST", "/v1/chat/completions", GOOD,
-     "{\"model\":\"m\"," MESSAGES ",\"temperature\":9}", 400, "invalid_value", "temperature", NULL},
-    {"a field not served yet", "POST", "/v1/chat/completions", GOOD,
-     "{\"model\":\"m\"," MESSAGES ",\"n\":2}", 400, "unsupported_parameter", "n", NULL},
-    {"ids past the vocabulary", "POST", "/v1/completions", GOOD,
-     "{\"model\":\"" STAGE_MODEL "\",\"prompt\":[5000]}", 400, "invalid_value", "prompt", NULL},
-    {"a stream over HTTP/1.0", "POST 1.0", "/v1/chat/completions", GOOD,
-     "{\"model\":\"m\"," MESSAGES ",\"stream\":true}", 505, "http_version", NULL, NULL},
-    {"a bad path", "GET", "/v1/models/%zz", GOOD, "", 400, NULL, NULL, NULL},
+    {"no key",                  "POST",     "/v1/chat/completions", "",                                 CHAT,                                 401, "missing_api_key",       NULL,
+     "www-authenticate: Bearer\r\n"                                                                                                                                                            },
+    {"no key for models",       "GET",      "/v1/models",           "",                                 "",                                   401, "missing_api_key",       NULL,          NULL},
+    {"wrong key",               "POST",     "/v1/chat/completions", "Authorization: Bearer fx-bad\r\n", CHAT,                                 401,
+     "invalid_api_key",                                                                                                                                                     NULL,          NULL},
+    {"wrong key for models",    "GET",      "/v1/models/x",         "X-Auth-Token: fx-bad\r\n",         "",                                   401,
+     "invalid_api_key",                                                                                                                                                     NULL,          NULL},
+    {"no such URL",             "GET",      "/v1/frobs",            GOOD,                               "",                                   404, "unknown_url",           NULL,          NULL},
+    {"root",                    "GET",      "/",                    GOOD,                               "",                                   404, "unknown_url",           NULL,          NULL},
+    {"metrics are elsewhere",   "GET",      "/metrics",             GOOD,                               "",                                   404, "unknown_url",           NULL,          NULL},
+    {"wrong method",            "GET",      "/v1/chat/completions", GOOD,                               "",                                   405, "method_not_allowed",    NULL,
+     "allow: POST\r\n"                                                                                                                                                                         },
+    {"no such model",           "POST",     "/v1/chat/completions", GOOD,                               "{\"model\":\"gpt-4\"," MESSAGES "}",
+     404,                                                                                                                                          "model_not_found",       "model",       NULL},
+    {"no such model to show",   "GET",      "/v1/models/gpt-4",     GOOD,                               "",                                   404, "model_not_found",       "model",
+     NULL                                                                                                                                                                                      },
+    {"malformed JSON",          "POST",     "/v1/chat/completions", GOOD,                               "{\"model\":",                        400, "invalid_json",
+     NULL,                                                                                                                                                                                 NULL},
+    {"bytes that are no UTF-8", "POST",     "/v1/chat/completions", GOOD,                               "{\"model\":\"\xff\"}",               400,
+     "invalid_json",                                                                                                                                                        NULL,          NULL},
+    {"a field out of range",    "POST",     "/v1/chat/completions", GOOD,
+     "{\"model\":\"m\"," MESSAGES ",\"temperature\":9}",                                                                                      400, "invalid_value",         "temperature", NULL},
+    {"a field not served yet",  "POST",     "/v1/chat/completions", GOOD,
+     "{\"model\":\"m\"," MESSAGES ",\"n\":2}",                                                                                                400, "unsupported_parameter", "n",           NULL},
+    {"ids past the vocabulary", "POST",     "/v1/completions",      GOOD,
+     "{\"model\":\"" STAGE_MODEL "\",\"prompt\":[5000]}",                                                                                     400, "invalid_value",         "prompt",      NULL},
+    {"a stream over HTTP/1.0",  "POST 1.0", "/v1/chat/completions", GOOD,
+     "{\"model\":\"m\"," MESSAGES ",\"stream\":true}",                                                                                        505, "http_version",          NULL,          NULL},
+    {"a bad path",              "GET",      "/v1/models/%zz",       GOOD,                               "",                                   400, NULL,                    NULL,          NULL},
 };
 
 static char *send_row(struct stage *stage, const struct row *row) {
@@ -77,8 +77,10 @@ static void test_refused(void **state) {
                                      "message", &message, "param", &param, "code", &code),
                          0);
         assert_true(*type && *message);
-        if (row->param) assert_string_equal(json_string_value(param), row->param);
-        else assert_true(json_is_null(param));
+        if (row->param)
+            assert_string_equal(json_string_value(param), row->param);
+        else
+            assert_true(json_is_null(param));
         if (row->code) assert_string_equal(json_string_value(code), row->code);
         json_decref(json);
         free(answer);
@@ -142,7 +144,8 @@ static void test_models(void **state) {
 static void test_new_model(void **state) {
     struct stage *stage = *state;
     stage->hide_model = 1;
-    for (int i = 0; i < 5000 && stage->gateway->metrics.models; i++) usleep(1000);
+    for (int i = 0; i < 5000 && stage->gateway->metrics.models; i++)
+        usleep(1000);
     char *answer = stage_ask(stage, "/v1/chat/completions", CHAT);
     assert_int_equal(wire_status(answer), 404);
     free(answer);

@@ -7,13 +7,13 @@ static const struct row {
     bool plaintext;
     const char *names; /* in the error; NULL: accepted */
 } rows[] = {
-    {"loopback",       "127.0.0.1:5000", "",  "",  "redis://127.0.0.1:6379/0", false, NULL             },
-    {"public",         "0.0.0.0:5000",   "",  "",  "redis://127.0.0.1:6379/0", false, "FX_PLAINTEXT"   },
-    {"public, TLS",    "0.0.0.0:5000",   "c", "k", "redis://127.0.0.1:6379/0", false, NULL             },
-    {"public, plain",  "0.0.0.0:5000",   "",  "",  "redis://127.0.0.1:6379/0", true,  NULL             },
-    {"cert alone",     "127.0.0.1:5000", "c", "",  "redis://127.0.0.1:6379/0", false, "FX_HTTP_TLS_KEY"},
-    {"address",        "127.0.0.1",      "",  "",  "redis://127.0.0.1:6379/0", false, "FX_HTTP_ADDR"   },
-    {"redis",          "127.0.0.1:5000", "",  "",  "http://x",                 false, "FX_REDIS_URL"   },
+    {"loopback",      "127.0.0.1:5000", "",  "",  "redis://127.0.0.1:6379/0", false, NULL             },
+    {"public",        "0.0.0.0:5000",   "",  "",  "redis://127.0.0.1:6379/0", false, "FX_PLAINTEXT"   },
+    {"public, TLS",   "0.0.0.0:5000",   "c", "k", "redis://127.0.0.1:6379/0", false, NULL             },
+    {"public, plain", "0.0.0.0:5000",   "",  "",  "redis://127.0.0.1:6379/0", true,  NULL             },
+    {"cert alone",    "127.0.0.1:5000", "c", "",  "redis://127.0.0.1:6379/0", false, "FX_HTTP_TLS_KEY"},
+    {"address",       "127.0.0.1",      "",  "",  "redis://127.0.0.1:6379/0", false, "FX_HTTP_ADDR"   },
+    {"redis",         "127.0.0.1:5000", "",  "",  "http://x",                 false, "FX_REDIS_URL"   },
 };
 
 static void test_config(void **state) {

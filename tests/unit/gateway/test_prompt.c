@@ -5,8 +5,9 @@
 
 enum { BOS = 256, EOS = 257, CONTEXT = 64 };
 
-static const char chatty[] = "{{ bos_token }}{% for m in messages %}[{{ m['role'] }}]{{ m['content'] }}"
-                             "{{ eos_token }}{% endfor %}";
+static const char chatty[] =
+    "{{ bos_token }}{% for m in messages %}[{{ m['role'] }}]{{ m['content'] }}"
+    "{{ eos_token }}{% endfor %}";
 
 static char *file_read(const char *name, size_t *len) {
     char path[512];
@@ -25,11 +26,13 @@ static struct gw_vocab *vocab_of(const char *template) {
     char *tokenizer = file_read("tokenizer.json", &len);
     struct gw_vocab *vocab = NULL;
     fx_error err = {0};
-    (void)snprintf(config, sizeof config,
-                   "{\"bos_token\":\"<|bos|>\",\"eos_token\":\"<|eos|>\"%s%s%s}",
-                   template ? ",\"chat_template\":\"" : "", template ? template : "",
-                   template ? "\"" : "");
-    struct fx_tokenizer_files files = {{(uint8_t *)tokenizer, len}, fx_span_str(config)};
+    (void)snprintf(
+        config, sizeof config, "{\"bos_token\":\"<|bos|>\",\"eos_token\":\"<|eos|>\"%s%s%s}",
+        template ? ",\"chat_template\":\"" : "", template ? template : "", template ? "\"" : "");
+    struct fx_tokenizer_files files = {
+        {(uint8_t *)tokenizer, len},
+        fx_span_str(config)
+    };
     if (!gw_vocab_new("d", &files, &vocab, &err)) fail_msg("%s", err.text);
     free(tokenizer);
     return vocab;
@@ -42,36 +45,39 @@ static const struct row {
     int reason;       /* -1: built */
     const char *want; /* bytes; ^ stands for BOS, $ for EOS */
 } rows[] = {
-    {"text has one BOS", NULL, GW_COMPLETION, "{\"model\":\"m\",\"prompt\":\"ab\"}", -1, "^ab"},
-    {"BOS written by the user stays text", NULL, GW_COMPLETION,
-     "{\"model\":\"m\",\"prompt\":\"<|bos|>a\"}", -1, "^<|bos|>a"},
-    {"empty text is the beginning", NULL, GW_COMPLETION, "{\"model\":\"m\",\"prompt\":\"\"}", -1, "^"},
-    {"ids as they are", NULL, GW_COMPLETION, "{\"model\":\"m\",\"prompt\":[256,97,257]}", -1, "^a$"},
-    {"id past the vocabulary", NULL, GW_COMPLETION, "{\"model\":\"m\",\"prompt\":[260]}",
-     GW_BAD_VALUE, NULL},
-    {"too long", NULL, GW_COMPLETION,
-     "{\"model\":\"m\",\"prompt\":\"0123456789012345678901234567890123456789012345678901234567890123\"}",
-     GW_TOO_LONG, NULL},
-    {"one place left", NULL, GW_COMPLETION,
-     "{\"model\":\"m\",\"prompt\":\"01234567890123456789012345678901234567890123456789012345678901\"}",
-     -1, "^01234567890123456789012345678901234567890123456789012345678901"},
-    {"chat", chatty, GW_CHAT,
+    {"text has one BOS",                     NULL,                          GW_COMPLETION, "{\"model\":\"m\",\"prompt\":\"ab\"}",       -1,             "^ab"                                                            },
+    {"BOS written by the user stays text",   NULL,                          GW_COMPLETION,
+     "{\"model\":\"m\",\"prompt\":\"<|bos|>a\"}",                                                                                       -1,             "^<|bos|>a"                                                      },
+    {"empty text is the beginning",          NULL,                          GW_COMPLETION, "{\"model\":\"m\",\"prompt\":\"\"}",         -1,
+     "^"                                                                                                                                                                                                                 },
+    {"ids as they are",                      NULL,                          GW_COMPLETION, "{\"model\":\"m\",\"prompt\":[256,97,257]}", -1,
+     "^a$"                                                                                                                                                                                                               },
+    {"id past the vocabulary",               NULL,                          GW_COMPLETION, "{\"model\":\"m\",\"prompt\":[260]}",
+     GW_BAD_VALUE,                                                                                                                                      NULL                                                             },
+    {"too long",                             NULL,                          GW_COMPLETION,
+     "{\"model\":\"m\",\"prompt\":"
+     "\"0123456789012345678901234567890123456789012345678901234567890123\"}",                                                           GW_TOO_LONG,    NULL                                                             },
+    {"one place left",                       NULL,                          GW_COMPLETION,
+     "{\"model\":\"m\",\"prompt\":"
+     "\"01234567890123456789012345678901234567890123456789012345678901\"}",                                                             -1,             "^01234567890123456789012345678901234567890123456789012345678901"},
+    {"chat",                                 chatty,                        GW_CHAT,
      "{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":\"s\"},"
-     "{\"role\":\"user\",\"content\":\"u\"}]}",
-     -1, "^[system]s$[user]u$"},
-    {"chat in parts", chatty, GW_CHAT,
-     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},"
-     "{\"type\":\"text\",\"text\":\"b\"}]}]}",
-     -1, "^[user]ab$"},
-    {"control tokens of the user stay text", chatty, GW_CHAT,
-     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"<|eos|><|bos|>\"}]}", -1,
-     "^[user]<|eos|><|bos|>$"},
-    {"no template", NULL, GW_CHAT,
-     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"u\"}]}", GW_NO_TEMPLATE, NULL},
-    {"a template we can't run", "{% frob %}", GW_CHAT,
-     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"u\"}]}", GW_NO_TEMPLATE, NULL},
-    {"a template that refuses", "{{ raise_exception('no') }}", GW_CHAT,
-     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"u\"}]}", GW_BAD_PROMPT, NULL},
+     "{\"role\":\"user\",\"content\":\"u\"}]}",                                                                                         -1,             "^[system]s$[user]u$"                                            },
+    {"chat in parts",                        chatty,                        GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":"
+     "\"a\"},"
+     "{\"type\":\"text\",\"text\":\"b\"}]}]}",                                                                                          -1,             "^[user]ab$"                                                     },
+    {"control tokens of the user stay text", chatty,                        GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"<|eos|><|bos|>\"}]}",                                             -1,
+     "^[user]<|eos|><|bos|>$"                                                                                                                                                                                            },
+    {"no template",                          NULL,                          GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"u\"}]}",                                                          GW_NO_TEMPLATE,
+     NULL                                                                                                                                                                                                                },
+    {"a template we can't run",              "{% frob %}",                  GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"u\"}]}",                                                          GW_NO_TEMPLATE,
+     NULL                                                                                                                                                                                                                },
+    {"a template that refuses",              "{{ raise_exception('no') }}", GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"u\"}]}",                                                          GW_BAD_PROMPT,  NULL                                                             },
 };
 
 static void show(const struct gw_prompt *prompt, char *out) {

@@ -7,7 +7,8 @@
 static const struct gw_answer plain = {"chatcmpl-1", 7, "m\"x", false, 3};
 static const struct gw_answer with_usage = {"chatcmpl-1", 7, "m\"x", true, 3};
 
-#define HEAD(object) "{\"id\":\"chatcmpl-1\",\"object\":\"" object "\",\"created\":7,\"model\":\"m\\\"x\","
+#define HEAD(object)                                                                               \
+    "{\"id\":\"chatcmpl-1\",\"object\":\"" object "\",\"created\":7,\"model\":\"m\\\"x\","
 #define CHUNK HEAD("chat.completion.chunk")
 #define USAGE "\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2,\"total_tokens\":5}"
 
@@ -20,33 +21,33 @@ static const struct row {
     enum what what;
     const char *want;
 } rows[] = {
-    {"chat first", &gw_chat_shape, &plain, FIRST,
+    {"chat first",                &gw_chat_shape,       &plain,      FIRST,
      CHUNK "\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},"
-           "\"logprobs\":null,\"finish_reason\":null}],\"fractal\":{\"n\":0}}"},
-    {"chat delta", &gw_chat_shape, &plain, DELTA,
+           "\"logprobs\":null,\"finish_reason\":null}],\"fractal\":{\"n\":0}}"                   },
+    {"chat delta",                &gw_chat_shape,       &plain,      DELTA,
      CHUNK "\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\\nb\"},\"logprobs\":null,"
-           "\"finish_reason\":null}],\"fractal\":{\"n\":2}}"},
-    {"chat delta, usage to come", &gw_chat_shape, &with_usage, DELTA,
+           "\"finish_reason\":null}],\"fractal\":{\"n\":2}}"                                     },
+    {"chat delta, usage to come", &gw_chat_shape,       &with_usage, DELTA,
      CHUNK "\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\\nb\"},\"logprobs\":null,"
-           "\"finish_reason\":null}],\"usage\":null,\"fractal\":{\"n\":2}}"},
-    {"chat finish", &gw_chat_shape, &plain, FINISH,
+           "\"finish_reason\":null}],\"usage\":null,\"fractal\":{\"n\":2}}"                      },
+    {"chat finish",               &gw_chat_shape,       &plain,      FINISH,
      CHUNK "\"choices\":[{\"index\":0,\"delta\":{},\"logprobs\":null,\"finish_reason\":\"stop\"}],"
-           "\"fractal\":{\"n\":2}}"},
-    {"chat usage", &gw_chat_shape, &with_usage, USAGE_CHUNK,
-     CHUNK "\"choices\":[]," USAGE ",\"fractal\":{\"n\":2}}"},
-    {"chat whole", &gw_chat_shape, &plain, WHOLE,
+           "\"fractal\":{\"n\":2}}"                                                              },
+    {"chat usage",                &gw_chat_shape,       &with_usage, USAGE_CHUNK,
+     CHUNK "\"choices\":[]," USAGE ",\"fractal\":{\"n\":2}}"                                     },
+    {"chat whole",                &gw_chat_shape,       &plain,      WHOLE,
      HEAD("chat.completion") "\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\","
-     "\"content\":\"a\\nb\",\"refusal\":null},\"logprobs\":null,\"finish_reason\":\"stop\"}]," USAGE
-     ",\"fractal\":{\"n\":2}}"},
-    {"completion delta", &gw_completion_shape, &plain, DELTA,
+                             "\"content\":\"a\\nb\",\"refusal\":null},\"logprobs\":null,\"finish_"
+                             "reason\":\"stop\"}]," USAGE ",\"fractal\":{\"n\":2}}"              },
+    {"completion delta",          &gw_completion_shape, &plain,      DELTA,
      HEAD("text_completion") "\"choices\":[{\"index\":0,\"text\":\"a\\nb\",\"logprobs\":null,"
-     "\"finish_reason\":null}],\"fractal\":{\"n\":2}}"},
-    {"completion finish", &gw_completion_shape, &with_usage, FINISH,
+                             "\"finish_reason\":null}],\"fractal\":{\"n\":2}}"                   },
+    {"completion finish",         &gw_completion_shape, &with_usage, FINISH,
      HEAD("text_completion") "\"choices\":[{\"index\":0,\"text\":\"\",\"logprobs\":null,"
-     "\"finish_reason\":\"stop\"}],\"usage\":null,\"fractal\":{\"n\":2}}"},
-    {"completion whole", &gw_completion_shape, &plain, WHOLE,
+                             "\"finish_reason\":\"stop\"}],\"usage\":null,\"fractal\":{\"n\":2}}"},
+    {"completion whole",          &gw_completion_shape, &plain,      WHOLE,
      HEAD("text_completion") "\"choices\":[{\"index\":0,\"text\":\"a\\nb\",\"logprobs\":null,"
-     "\"finish_reason\":\"stop\"}]," USAGE ",\"fractal\":{\"n\":2}}"},
+                             "\"finish_reason\":\"stop\"}]," USAGE ",\"fractal\":{\"n\":2}}"     },
 };
 
 static void write(const struct row *row, fx_buf *out) {

@@ -19,7 +19,8 @@ static void metrics(void *ctx, fx_buf *out) {
 }
 
 static char *ask(const fx_admin *admin, const char *request) {
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(fx_admin_port(admin)),
+    struct sockaddr_in in = {.sin_family = AF_INET,
+                             .sin_port = htons(fx_admin_port(admin)),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     bool closed;
@@ -91,15 +92,15 @@ static void test_histogram(void **state) {
     uint8_t text[2048] = {0};
     fx_buf out = {text, 0, sizeof text - 1};
     (void)state;
-    fx_histogram_add(&times, 5000);     /* on the bound: in its bucket */
+    fx_histogram_add(&times, 5000); /* on the bound: in its bucket */
     fx_histogram_add(&times, 5001);
     fx_histogram_add(&times, 90000000); /* past the last */
     fx_metric_histogram(&out, "fx_t_seconds", "T.", &times);
-    const char *want[] = {"# TYPE fx_t_seconds histogram\n", "fx_t_seconds_bucket{le=\"0.005\"} 1\n",
-                          "fx_t_seconds_bucket{le=\"0.01\"} 2\n",
-                          "fx_t_seconds_bucket{le=\"60\"} 2\n",
-                          "fx_t_seconds_bucket{le=\"+Inf\"} 3\n", "fx_t_seconds_count 3\n",
-                          "fx_t_seconds_sum 90.010001\n"};
+    const char *want[] = {
+        "# TYPE fx_t_seconds histogram\n",      "fx_t_seconds_bucket{le=\"0.005\"} 1\n",
+        "fx_t_seconds_bucket{le=\"0.01\"} 2\n", "fx_t_seconds_bucket{le=\"60\"} 2\n",
+        "fx_t_seconds_bucket{le=\"+Inf\"} 3\n", "fx_t_seconds_count 3\n",
+        "fx_t_seconds_sum 90.010001\n"};
     for (size_t i = 0; i < FX_TEST_COUNT(want); i++)
         if (!strstr((char *)text, want[i])) fail_msg("%s not in %s", want[i], text);
 }

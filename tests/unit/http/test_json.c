@@ -7,20 +7,20 @@ static const struct row {
     const char *name, *text;
     bool ok;
 } rows[] = {
-    {"object",              "{\"a\":[1,2.5,null,true,\"x\"]}",  true },
-    {"scalar",              "3",                                true },
-    {"unicode escape",      "\"\\u00e9\"",                      true },
-    {"empty",               "",                                 false},
-    {"trailing comma",      "[1,]",                             false},
-    {"trailing text",       "{} x",                             false},
-    {"duplicate member",    "{\"a\":1,\"a\":1}",                false},
-    {"NUL in a string",     "\"\\u0000\"",                      false},
-    {"lone surrogate",      "\"\\ud800\"",                      false},
-    {"bytes that are none", "\"\xff\"",                         false},
-    {"overlong",            "\"\xc0\xaf\"",                     false},
-    {"surrogate in UTF-8",  "\"\xed\xa0\x80\"",                 false},
-    {"number too large",    "1e999",                            false},
-    {"single quotes",       "{'a':1}",                          false},
+    {"object",              "{\"a\":[1,2.5,null,true,\"x\"]}", true },
+    {"scalar",              "3",                               true },
+    {"unicode escape",      "\"\\u00e9\"",                     true },
+    {"empty",               "",                                false},
+    {"trailing comma",      "[1,]",                            false},
+    {"trailing text",       "{} x",                            false},
+    {"duplicate member",    "{\"a\":1,\"a\":1}",               false},
+    {"NUL in a string",     "\"\\u0000\"",                     false},
+    {"lone surrogate",      "\"\\ud800\"",                     false},
+    {"bytes that are none", "\"\xff\"",                        false},
+    {"overlong",            "\"\xc0\xaf\"",                    false},
+    {"surrogate in UTF-8",  "\"\xed\xa0\x80\"",                false},
+    {"number too large",    "1e999",                           false},
+    {"single quotes",       "{'a':1}",                         false},
 };
 
 static void test_parse(void **state) {
@@ -34,14 +34,20 @@ static void test_parse(void **state) {
     }
 }
 
+static void put_times(fx_buf *out, const char *text, size_t times) {
+    for (size_t i = 0; i < times; i++)
+        fx_json_put(out, text);
+}
+
 static bool parses(const char *open, const char *close, size_t depth) {
-    char *text = calloc(depth * (strlen(open) + strlen(close)) + 2, 1);
-    for (size_t i = 0; i < depth; i++) strcat(text, open);
-    strcat(text, "1");
-    for (size_t i = 0; i < depth; i++) strcat(text, close);
+    size_t cap = depth * (strlen(open) + strlen(close)) + 1;
+    fx_buf text = {calloc(cap, 1), 0, cap};
+    put_times(&text, open, depth);
+    fx_json_put(&text, "1");
+    put_times(&text, close, depth);
     fx_auto(json_t) json = NULL;
-    bool ok = fx_json_parse(fx_span_str(text), &json, &(fx_error){0});
-    free(text);
+    bool ok = fx_json_parse((fx_span){text.at, text.len}, &json, &(fx_error){0});
+    free(text.at);
     return ok;
 }
 
@@ -59,7 +65,8 @@ static void test_count(void **state) {
     size_t count = FX_JSON_VALUES_MAX + 10;
     char *text = malloc(2 * count + 2), *at = text;
     *at++ = '[';
-    for (size_t i = 0; i < count; i++) *at++ = '1', *at++ = i + 1 < count ? ',' : ']';
+    for (size_t i = 0; i < count; i++)
+        *at++ = '1', *at++ = i + 1 < count ? ',' : ']';
     fx_auto(json_t) json = NULL;
     fx_error err = {0};
     assert_false(fx_json_parse((fx_span){(uint8_t *)text, (size_t)(at - text)}, &json, &err));
@@ -70,15 +77,17 @@ static void test_count(void **state) {
 static const struct {
     const char *in, *want;
 } strings[] = {
-    {"plain",                      "\"plain\""                       },
-    {"a\"b\\c/",                   "\"a\\\"b\\\\c/\""                },
-    {"\n\r\t\x01\x1f",             "\"\\n\\r\\t\\u0001\\u001f\""     },
-    {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\""},
-    {"a\xff" "b",                  "\"a\xef\xbf\xbd" "b\""           },
-    {"\xc0\xaf",                   "\"\xef\xbf\xbd\xef\xbf\xbd\""    },
-    {"x\xe2\x82",                  "\"x\xef\xbf\xbd\xef\xbf\xbd\""   },
-    {"\xf4\x90\x80\x80",           "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
-    {"",                           "\"\""                            },
+    {"plain",                                "\"plain\""                                           },
+    {"a\"b\\c/",                             "\"a\\\"b\\\\c/\""                                    },
+    {"\n\r\t\x01\x1f",                       "\"\\n\\r\\t\\u0001\\u001f\""                         },
+    {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\""            },
+    {"a\xff"
+     "b",                               "\"a\xef\xbf\xbd"
+     "b\""                                                                           },
+    {"\xc0\xaf",                             "\"\xef\xbf\xbd\xef\xbf\xbd\""                        },
+    {"x\xe2\x82",                            "\"x\xef\xbf\xbd\xef\xbf\xbd\""                       },
+    {"\xf4\x90\x80\x80",                     "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
+    {"",                                     "\"\""                                                },
 };
 
 static void test_strings(void **state) {
@@ -109,8 +118,9 @@ static void test_numbers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse),   cmocka_unit_test(test_depth), cmocka_unit_test(test_count),
-        cmocka_unit_test(test_strings), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_parse),   cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_count),   cmocka_unit_test(test_strings),
+        cmocka_unit_test(test_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

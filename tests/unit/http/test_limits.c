@@ -8,7 +8,8 @@ static void on_request(void *ctx, fx_http_call *call, const struct fx_http_reque
     (void)ctx;
     int len = snprintf(text, sizeof text, "body=%zu", request->body.len);
     fx_http_reply(call, &(struct fx_http_reply){
-                            .status = 200, .body = {(const uint8_t *)text, (size_t)len}});
+                            .status = 200, .body = {(const uint8_t *)text, (size_t)len}
+    });
 }
 
 static void nothing(struct wire *wire) {
@@ -28,12 +29,12 @@ static const struct row {
     const char *name, *bytes;
     unsigned status; /* 0: closed without a word */
 } rows[] = {
-    {"idle",           "",                                                         0  },
-    {"half a line",    "GET /",                                                    408},
-    {"half a head",    "GET / HTTP/1.1\r\nHost: x\r\n",                            408},
-    {"half a body",    "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nab", 408},
-    {"half a chunk",   "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nab",
-     408                                                                              },
+    {"idle",         "",                                                                        0  },
+    {"half a line",  "GET /",                                                                   408},
+    {"half a head",  "GET / HTTP/1.1\r\nHost: x\r\n",                                           408},
+    {"half a body",  "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nab",               408},
+    {"half a chunk", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nab",
+     408                                                                                           },
 };
 
 static void test_timeouts(void **state) {
@@ -97,7 +98,8 @@ static void test_connections(void **state) {
     wire_poke(&wire, nothing);
     assert_int_equal(wire.stats.refused_full, 1);
     assert_int_equal(wire.stats.open, CONNECTIONS_MAX);
-    for (int i = 0; i < CONNECTIONS_MAX; i++) close(fds[i]);
+    for (int i = 0; i < CONNECTIONS_MAX; i++)
+        close(fds[i]);
     wire_stop(&wire);
 }
 
@@ -187,12 +189,9 @@ static void test_byte_by_byte(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_timeouts),
-        cmocka_unit_test(test_slow_head),
-        cmocka_unit_test(test_connections),
-        cmocka_unit_test(test_bodies_in_memory),
-        cmocka_unit_test(test_continue),
-        cmocka_unit_test(test_refusal_survives_unread_input),
+        cmocka_unit_test(test_timeouts),     cmocka_unit_test(test_slow_head),
+        cmocka_unit_test(test_connections),  cmocka_unit_test(test_bodies_in_memory),
+        cmocka_unit_test(test_continue),     cmocka_unit_test(test_refusal_survives_unread_input),
         cmocka_unit_test(test_byte_by_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,8 +31,10 @@ static void test_headers(void **state) {
     wire_say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     char *text = wire_read(fd, "}}", &closed);
     assert_int_equal(wire_status(text), 429);
-    if (row->headers) assert_non_null(strstr(text, row->headers));
-    else assert_null(strstr(text, "retry-after"));
+    if (row->headers)
+        assert_non_null(strstr(text, row->headers));
+    else
+        assert_null(strstr(text, "retry-after"));
     assert_string_equal(strstr(text, "\r\n\r\n") + 4,
                         "{\"error\":{\"message\":\"no \\\"room\\\"\",\"type\":\"rate_limit_error\","
                         "\"param\":null,\"code\":\"full\"}}");

@@ -20,7 +20,8 @@ static void on_request(void *ctx, fx_http_call *call, const struct fx_http_reque
     }
     wire->call = call;
     fx_http_call_on_gone(call, on_gone, wire);
-    if (fx_span_eq_str(request->segments[0], "stream")) fx_http_stream_begin(call, NULL, 0, PING_MS);
+    if (fx_span_eq_str(request->segments[0], "stream"))
+        fx_http_stream_begin(call, NULL, 0, PING_MS);
 }
 
 static int setup(void **state) {
@@ -104,7 +105,8 @@ static void hang_up(struct wire *wire, const char *request, bool reset) {
     int before = wire->gone;
     wire_say(fd, request);
     uint64_t end = fx_clock_ms() + WIRE_WAIT_MS;
-    do wire_poke(wire, nothing);
+    do
+        wire_poke(wire, nothing);
     while (!wire->call && fx_clock_ms() < end);
     assert_non_null(wire->call);
     struct linger hard = {1, 0};
@@ -147,7 +149,8 @@ static void test_slow_reader_is_cut(void **state) {
     int fd = wire_connect(wire), small = 4096;
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
     wire_say(fd, "POST /stream HTTP/1.1\r\nHost: x\r\n\r\n");
-    for (int i = 0; i < 2000 && !wire->gone; i++) wire_poke(wire, flood);
+    for (int i = 0; i < 2000 && !wire->gone; i++)
+        wire_poke(wire, flood);
     assert_true(wire_wait(&wire->gone, 1));
     wire_poke(wire, nothing);
     assert_int_equal(wire->stats.cut_slow, 1);
@@ -163,7 +166,8 @@ static void test_stalled_reader_is_cut(void **state) {
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
     wire_say(fd, "POST /stream HTTP/1.1\r\nHost: x\r\n\r\n");
     uint64_t end = fx_clock_ms() + WIRE_WAIT_MS;
-    do wire_poke(wire, nothing);
+    do
+        wire_poke(wire, nothing);
     while (!wire->call && fx_clock_ms() < end);
     /* a little at a time: never over the limit at once, until the kernel takes no more */
     for (int i = 0; i < 400 && !stats->cut_slow && !wire->gone; i++) {
@@ -180,7 +184,8 @@ static void test_sent_ahead_is_bounded(void **state) {
     int fd = wire_connect(wire);
     wire_say(fd, "POST /hold HTTP/1.1\r\nHost: x\r\n\r\n");
     memset(block, 'x', sizeof block);
-    for (int i = 0; i < 16; i++) wire_send(fd, block, sizeof block);
+    for (int i = 0; i < 16; i++)
+        wire_send(fd, block, sizeof block);
     assert_true(wire_wait(&wire->gone, 1));
     close(fd);
 }
@@ -188,9 +193,10 @@ static void test_sent_ahead_is_bounded(void **state) {
 static void test_pipelined(void **state) {
     bool closed;
     int fd = wire_connect(*state);
-    wire_say(fd, "GET /fixed HTTP/1.1\r\nHost: x\r\nx-request-id: one\r\n\r\n"
-                 "GET /fixed HTTP/1.1\r\nHost: x\r\nx-request-id: two\r\n\r\n"
-                 "GET /fixed HTTP/1.1\r\nHost: x\r\nx-request-id: three\r\nConnection: close\r\n\r\n");
+    wire_say(fd,
+             "GET /fixed HTTP/1.1\r\nHost: x\r\nx-request-id: one\r\n\r\n"
+             "GET /fixed HTTP/1.1\r\nHost: x\r\nx-request-id: two\r\n\r\n"
+             "GET /fixed HTTP/1.1\r\nHost: x\r\nx-request-id: three\r\nConnection: close\r\n\r\n");
     char *text = wire_read(fd, NULL, &closed);
     char *one = strstr(text, "one"), *two = strstr(text, "two"), *three = strstr(text, "three");
     assert_true(one && two && three && one < two && two < three && closed);

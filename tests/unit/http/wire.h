@@ -86,12 +86,14 @@ static inline void wire_poke(struct wire *wire, void (*poked)(struct wire *wire)
     int before = wire->poked_count;
     wire->poked = poked;
     event_active(wire->poke, 0, 0);
-    while (wire->poked_count == before) usleep(500);
+    while (wire->poked_count == before)
+        usleep(500);
 }
 
 static inline bool wire_wait(atomic_int *counter, int want) {
     uint64_t end = fx_clock_ms() + WIRE_WAIT_MS;
-    while (*counter < want && fx_clock_ms() < end) usleep(500);
+    while (*counter < want && fx_clock_ms() < end)
+        usleep(500);
     return *counter >= want;
 }
 
