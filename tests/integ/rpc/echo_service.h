@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 #include "common/base/clock.h"
+#include "common/base/heap.h"
 #include "common/rpc/client.h"
 #include "common/rpc/loop.h"
 #include "common/rpc/server.h"
@@ -137,6 +138,48 @@ static inline void echo_who(fx_call *call, const void *request, void *context) {
     echo_text(call, text);
 }
 
+/* From another thread: streams page_size messages, waiting for each write before it. */
+static inline void echo_push_job(void *user) {
+    fx_call *call = user;
+    const echo_request *in = fx_call_user(call);
+    echo_reply message = FRACTAL__V1__LIST_TENANTS_REPLY__INIT;
+    char text[16];
+    message.next_page_token = text;
+    for (uint32_t i = 0; i < in->page_size; i++) {
+        (void)snprintf(text, sizeof text, "%u", i);
+        if (fx_call_send_wait(call, &message, 5000) == FX_SEND_OK) continue;
+        fx_call_fail(call, FX_CANCELLED, "gone");
+        return;
+    }
+    fx_call_finish(call);
+}
+
+static inline void echo_push(fx_call *call, const void *request, void *context) {
+    struct echo *echo = context;
+    fx_call_set_user(call, (void *)(uintptr_t)request);
+    if (!fx_loop_post(echo->later, echo_push_job, call))
+        fx_call_fail(call, FX_RESOURCE_EXHAUSTED, "inbox full");
+}
+
+/* A reply of page_size bytes. */
+static inline void echo_big(fx_call *call, const void *request, void *context) {
+    static char text[1 << 20];
+    const echo_request *in = request;
+    (void)context;
+    char *copy = in->page_size < sizeof text ? text : NULL;
+    memset(text, 'x', sizeof text);
+    text[in->page_size] = '\0';
+    echo_text(call, copy);
+}
+
+/* How often this thread has asked our allocator for memory. */
+static inline void echo_heap(fx_call *call, const void *request, void *context) {
+    char text[24];
+    (void)request, (void)context;
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)fx_heap_count());
+    echo_text(call, text);
+}
+
 #define ECHO_REQUEST &fractal__v1__list_tenants_request__descriptor
 static const struct fx_method echo_methods[] = {
     {"/test.Echo/Now",   echo_now,   ECHO_REQUEST, FX_RPC_UNARY,         5000,  100000},
@@ -148,6 +191,9 @@ static const struct fx_method echo_methods[] = {
     {"/test.Echo/Count", echo_count, ECHO_REQUEST, FX_RPC_SERVER_STREAM, 0,     1024  },
     {"/test.Echo/Sum",   echo_sum,   ECHO_REQUEST, FX_RPC_CLIENT_STREAM, 20000, 1024  },
     {"/test.Echo/Who",   echo_who,   ECHO_REQUEST, FX_RPC_UNARY,         5000,  1024  },
+    {"/test.Echo/Push",  echo_push,  ECHO_REQUEST, FX_RPC_SERVER_STREAM, 20000, 1024  },
+    {"/test.Echo/Big",   echo_big,   ECHO_REQUEST, FX_RPC_UNARY,         5000,  1024  },
+    {"/test.Echo/Heap",  echo_heap,  ECHO_REQUEST, FX_RPC_UNARY,         5000,  1024  },
 };
 
 static inline void echo_check(bool ok, const fx_error *err) {

@@ -182,6 +182,43 @@ static void test_metadata(void **state) {
     fx_arena_done(&arena);
 }
 
+/* Our code takes no memory for a call: everything was taken when the server opened. */
+static void test_no_heap(void **state) {
+    struct fixture *fixture = *state;
+    char text[24];
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(echo_call(fixture->client, "/test.Echo/Now", 0, "x", 5000, NULL, 0),
+                         FX_OK);
+        assert_int_equal(echo_call(fixture->client, "/test.Echo/Heap", 0, "", 5000, text, 24),
+                         FX_OK);
+        assert_string_equal(text, "0");
+    }
+}
+
+/* Within what client and server allow a reply arrives whole; beyond it the call fails, and the
+ * slot is free again. */
+static void test_big_replies(void **state) {
+    struct fixture *fixture = *state;
+    struct echo echo = {0};
+    char target[64];
+    static char text[200001];
+    assert_int_equal(
+        echo_call(fixture->client, "/test.Echo/Big", 200000, "", 5000, text, sizeof text), FX_OK);
+    assert_int_equal(strlen(text), 200000);
+    struct fx_server_opts opts = {.message_bytes_max = 100000};
+    fx_server *server = echo_open(&echo, opts, target);
+    fx_client *client = echo_client(target, NULL, 0);
+    assert_int_equal(echo_call(client, "/test.Echo/Big", 200000, "", 5000, NULL, 0),
+                     FX_RESOURCE_EXHAUSTED);
+    assert_int_equal(echo_call(client, "/test.Echo/Big", 1000, "", 5000, NULL, 0), FX_OK);
+    uint64_t end = fx_clock_ms() + 5000;
+    while (fx_server_stats(server).calls_active && fx_clock_ms() < end)
+        usleep(1000);
+    assert_int_equal(fx_server_stats(server).calls_active, 0);
+    fx_client_free(client);
+    echo_close(&echo, server);
+}
+
 static void test_no_server(void **state) {
     (void)state;
     fx_client *client = echo_client("127.0.0.1:1", NULL, 0);
@@ -245,6 +282,8 @@ int main(void) {
         TEST(test_late_reply_of_cancelled),
         TEST(test_malformed),
         TEST(test_metadata),
+        TEST(test_no_heap),
+        TEST(test_big_replies),
         TEST(test_refused_opens),
         cmocka_unit_test(test_no_server),
         cmocka_unit_test(test_unix_socket),
