@@ -11,6 +11,8 @@
 
 static struct cli_process cli_;
 static char folder_[] = "/tmp/fx-cli-XXXXXX", data_dir_[64], tenant_[48], slicer_[48];
+static char alpha_[] = "alpha", beta_[] = "beta", more_[] = "more", read_[] = "read",
+            pack_[] = "pack";
 static fx_server *server_;
 static atomic_bool tenant_exists_;
 static atomic_int import_steps_;     /* messages of an import; negative: then it fails */
@@ -96,12 +98,12 @@ static void list_tenants(fx_call *call, const void *request, void *context) {
     bool first = !*in->page_token;
     (void)context;
     if (!is_admin(call)) return;
-    tenant.name = first ? (char[]){"alpha"} : (char[]){"beta"};
+    tenant.name = first ? alpha_ : beta_;
     tenant.number = first ? 1 : 2;
     tenant.weight = 3;
     out.n_tenants = 1;
     out.tenants = tenants;
-    if (first) out.next_page_token = (char[]){"more"};
+    if (first) out.next_page_token = more_;
     fx_call_reply(call, &out);
 }
 
@@ -135,7 +137,7 @@ static void import_next(fx_call *call, void *user) {
         fx_call_fail(call, FX_INVALID_ARGUMENT, "tensor 'x': shape");
         return;
     }
-    out.stage = sent < 2 ? (char[]){"read"} : (char[]){"pack"};
+    out.stage = sent < 2 ? read_ : pack_;
     out.done_bytes = (uint64_t)sent * 1000000;
     out.total_bytes = 4000000;
     out.done = sent == last;
