@@ -301,44 +301,59 @@ static void client_open(struct rig *rig, fx_redis **redis, fx_queue **queue) {
     assert_true(fx_queue_open(&queue_opts, queue, &err));
 }
 
-static int setup(void **state) {
-    (void)state;
-    struct rig *rig = &rig_global;
+void rig_connect(struct rig *rig) {
+    client_open(rig, &rig->redis, &rig->queue);
+    client_open(rig, &rig->redis_b, &rig->queue_b);
+}
+
+void rig_disconnect(struct rig *rig) {
+    fx_queue_free(fx_take(rig->queue));
+    fx_queue_free(fx_take(rig->queue_b));
+    fx_redis_free(fx_take(rig->redis));
+    fx_redis_free(fx_take(rig->redis_b));
+}
+
+void rig_flush(struct rig *rig) {
+    fx_error err = {0};
+    redisReply *reply = NULL;
+    assert_true(fx_redis_sync(rig->redis, WAIT_MS, &reply, &err, "FLUSHALL"));
+    freeReplyObject(reply);
+}
+
+void rig_start(struct rig *rig) {
     redis_fixture_start(&rig->server, NULL);
     rig->base = event_base_new();
     assert_non_null(rig->base);
+}
+
+void rig_stop(struct rig *rig) {
+    event_base_free(rig->base);
+    libevent_global_shutdown();
+    redis_fixture_stop(&rig->server);
+}
+
+static int setup(void **state) {
+    (void)state;
+    rig_start(&rig_global);
     return 0;
 }
 
 static int teardown(void **state) {
     (void)state;
-    event_base_free(rig_global.base);
-    libevent_global_shutdown();
-    redis_fixture_stop(&rig_global.server);
-    return 0;
-}
-
-static int row_teardown(void **state) {
-    struct rig *rig = &rig_global;
-    (void)state;
-    fx_queue_free(rig->queue);
-    fx_queue_free(rig->queue_b);
-    fx_redis_free(rig->redis);
-    fx_redis_free(rig->redis_b);
-    rig->queue = rig->queue_b = NULL;
-    rig->redis = rig->redis_b = NULL;
+    rig_stop(&rig_global);
     return 0;
 }
 
 static int row_setup(void **state) {
-    struct rig *rig = &rig_global;
     (void)state;
-    client_open(rig, &rig->redis, &rig->queue);
-    client_open(rig, &rig->redis_b, &rig->queue_b);
-    fx_error err = {0};
-    redisReply *reply = NULL;
-    assert_true(fx_redis_sync(rig->redis, WAIT_MS, &reply, &err, "FLUSHALL"));
-    freeReplyObject(reply);
+    rig_connect(&rig_global);
+    rig_flush(&rig_global);
+    return 0;
+}
+
+static int row_teardown(void **state) {
+    (void)state;
+    rig_disconnect(&rig_global);
     return 0;
 }
 

@@ -38,6 +38,13 @@ int rig_main(const char *group, const struct rig_row *rows, size_t count);
         return rig_main(__FILE__, (rows), FX_TEST_COUNT(rows));                                    \
     }
 
+/** The parts of rig_main, for tests with processes of their own: Redis and loop, clients. */
+void rig_start(struct rig *rig);
+void rig_connect(struct rig *rig);
+void rig_flush(struct rig *rig);
+void rig_disconnect(struct rig *rig);
+void rig_stop(struct rig *rig);
+
 /* Queue options for the tests: lease 200 ms, retain 100 s, silence 200 ms, model_max 64,
  * tenant_max 32. */
 fx_gen_id rig_id(uint32_t n);

@@ -1,0 +1,196 @@
+/* What SubmitGeneration admits and what it refuses. */
+#include <math.h>
+#include "tests/integ/scheduler/stage.h"
+
+static struct stage_process *scheduler(struct stage *stage) {
+    return &stage->process[0];
+}
+
+static void wait_for_worker(struct stage *stage) {
+    rig_beat(&stage->rig, "w", 4);
+}
+
+static void draws_a_seed(struct stage *stage) {
+    uint64_t first = 0, second = 0, third = 0;
+    wait_for_worker(stage);
+    assert_int_equal(stage_submit(scheduler(stage), 1, &first), FX_OK);
+    assert_int_equal(stage_submit(scheduler(stage), 2, &second), FX_OK);
+    assert_true(first != second);
+    assert_int_equal(stage_submit(scheduler(stage), 1, &third), FX_OK); /* the same id again */
+    assert_true(first == third);
+}
+
+static void keeps_a_given_seed(struct stage *stage) {
+    struct stage_submission submission;
+    Fractal__V1__SubmitGenerationReply *reply;
+    wait_for_worker(stage);
+    stage_submission(&submission, 1);
+    submission.sampling.seed_presence_case = FRACTAL__V1__SAMPLING_PARAMS__SEED_PRESENCE_SEED;
+    submission.sampling.seed = UINT64_MAX;
+    assert_int_equal(STAGE_CALL(scheduler(stage), "SubmitGeneration", &submission.request,
+                                submit_generation_reply, &reply, NULL),
+                     FX_OK);
+    assert_true(reply->seed == UINT64_MAX);
+}
+
+static void no_worker(struct stage *stage) {
+    struct stage_submission submission;
+    Fractal__V1__SubmitGenerationReply *reply;
+    fx_error err = {0};
+    stage_submission(&submission, 1);
+    assert_int_equal(STAGE_CALL(scheduler(stage), "SubmitGeneration", &submission.request,
+                                submit_generation_reply, &reply, &err),
+                     FX_UNAVAILABLE);
+    assert_non_null(strstr(err.text, "no worker"));
+    wait_for_worker(stage);
+    assert_int_equal(stage_submit(scheduler(stage), 1, NULL), FX_OK); /* seen at once */
+}
+
+static void tenant_full(struct stage *stage) {
+    wait_for_worker(stage);
+    rig_beat(&stage->rig, "w", 0); /* live, but takes nothing */
+    for (uint32_t n = 1; n <= 2; n++)
+        assert_int_equal(stage_submit(scheduler(stage), n, NULL), FX_OK);
+    assert_int_equal(stage_submit(scheduler(stage), 3, NULL), FX_RESOURCE_EXHAUSTED);
+    assert_int_equal(stage_submit(scheduler(stage), 2, NULL), FX_OK);
+}
+
+static void model_full(struct stage *stage) {
+    rig_beat(&stage->rig, "w", 0);
+    assert_int_equal(stage_submit(scheduler(stage), 1, NULL), FX_OK);
+    assert_int_equal(stage_submit(scheduler(stage), 2, NULL), FX_RESOURCE_EXHAUSTED);
+}
+
+static void other_tenants_id(struct stage *stage) {
+    struct stage_submission submission;
+    void *reply;
+    wait_for_worker(stage);
+    assert_int_equal(stage_submit(scheduler(stage), 1, NULL), FX_OK);
+    stage_submission(&submission, 1);
+    submission.task.tenant = 2;
+    assert_int_equal(STAGE_CALL(scheduler(stage), "SubmitGeneration", &submission.request,
+                                submit_generation_reply, &reply, NULL),
+                     FX_ALREADY_EXISTS);
+}
+
+typedef void (*spoil)(struct stage_submission *submission);
+static void short_id(struct stage_submission *s) {
+    s->task.id.len = 15;
+}
+static void no_id(struct stage_submission *s) {
+    s->task.id.len = 0;
+}
+static void no_prompt(struct stage_submission *s) {
+    s->task.n_prompt_ids = 0;
+}
+static void no_tokens(struct stage_submission *s) {
+    s->task.max_tokens = 0;
+}
+static void new_schema(struct stage_submission *s) {
+    s->task.schema = 2;
+}
+static void no_model(struct stage_submission *s) {
+    s->task.model = 0;
+}
+static void no_tenant(struct stage_submission *s) {
+    s->task.tenant = 0;
+}
+static void no_task(struct stage_submission *s) {
+    s->request.task = NULL;
+}
+static void heavy(struct stage_submission *s) {
+    s->request.tenant_weight = 1001;
+}
+static void hot(struct stage_submission *s) {
+    s->sampling.temperature = 2.1f;
+}
+static void cold(struct stage_submission *s) {
+    s->sampling.temperature = -0.1f;
+}
+static void no_number(struct stage_submission *s) {
+    s->sampling.temperature = NAN;
+}
+static void wide(struct stage_submission *s) {
+    s->sampling.top_p = 1.5f;
+}
+static void mean(struct stage_submission *s) {
+    s->sampling.min_p = INFINITY;
+}
+static void too_long(struct stage_submission *s) {
+    s->task.max_tokens = 512 - 8 + 1; /* the worker's context holds 512 */
+}
+
+static void refuses_bad_tasks(struct stage *stage) {
+    static const struct {
+        spoil spoil;
+        const char *names;
+    } cases[] = {
+        {short_id,   "id"         },
+        {no_id,      "id"         },
+        {no_prompt,  "prompt_ids" },
+        {no_tokens,  "max_tokens" },
+        {new_schema, "schema"     },
+        {no_model,   "model"      },
+        {no_tenant,  "tenant"     },
+        {no_task,    "task"       },
+        {heavy,      "weight"     },
+        {hot,        "temperature"},
+        {cold,       "temperature"},
+        {no_number,  "temperature"},
+        {wide,       "top_p"      },
+        {mean,       "min_p"      },
+        {too_long,   "context"    },
+    };
+    wait_for_worker(stage);
+    for (size_t i = 0; i < FX_TEST_COUNT(cases); i++) {
+        struct stage_submission submission;
+        void *reply;
+        fx_error err = {0};
+        stage_submission(&submission, 1);
+        cases[i].spoil(&submission);
+        assert_int_equal(STAGE_CALL(scheduler(stage), "SubmitGeneration", &submission.request,
+                                    submit_generation_reply, &reply, &err),
+                         FX_INVALID_ARGUMENT);
+        if (!strstr(err.text, cases[i].names)) print_error("%zu: %s\n", i, err.text);
+        assert_non_null(strstr(err.text, cases[i].names));
+    }
+    assert_int_equal(rig_stats(&stage->rig).waiting, 0);
+}
+
+static void fits_exactly(struct stage *stage) {
+    struct stage_submission submission;
+    void *reply;
+    wait_for_worker(stage);
+    stage_submission(&submission, 1);
+    submission.task.max_tokens = 512 - 8;
+    assert_int_equal(STAGE_CALL(scheduler(stage), "SubmitGeneration", &submission.request,
+                                submit_generation_reply, &reply, NULL),
+                     FX_OK);
+}
+
+static void counts(struct stage *stage) {
+    char body[16384];
+    wait_for_worker(stage);
+    (void)stage_submit(scheduler(stage), 1, NULL);
+    (void)stage_submit(scheduler(stage), 1, NULL);
+    rig_sleep(&stage->rig, 700);
+    assert_int_equal(stage_get(scheduler(stage), "/metrics", body, sizeof body), 200);
+    assert_non_null(strstr(body, "\nfx_scheduler_admitted_total 1\n"));
+    assert_non_null(strstr(body, "\nfx_scheduler_repeated_total 1\n"));
+    assert_non_null(strstr(body, "\nfx_scheduler_dispatched_total 1\n"));
+    assert_non_null(strstr(body, "\nfx_queue_waiting{model=\"org/tiny\"} 1\n"));
+    assert_non_null(strstr(body, "\nfx_queue_slots_free{model=\"org/tiny\"} 3\n"));
+}
+
+static const struct stage_row rows[] = {
+    {"draws a seed",       draws_a_seed,       {NULL},                          false},
+    {"keeps a given seed", keeps_a_given_seed, {NULL},                          false},
+    {"no worker",          no_worker,          {NULL},                          false},
+    {"tenant full",        tenant_full,        {"FX_QUEUE_TENANT_MAX=2", NULL}, false},
+    {"model full",         model_full,         {"FX_QUEUE_MODEL_MAX=1", NULL},  false},
+    {"other tenant's id",  other_tenants_id,   {NULL},                          false},
+    {"refuses bad tasks",  refuses_bad_tasks,  {NULL},                          false},
+    {"fits exactly",       fits_exactly,       {NULL},                          false},
+    {"counts",             counts,             {NULL},                          false},
+};
+STAGE_MAIN(rows)
