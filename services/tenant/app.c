@@ -25,7 +25,7 @@ static void on_report(void *ctx, const struct fx_redis_report *report) {
     log_report(report);
 }
 
-bool tenant_app_redis(struct tenant_app *app, const char *url, fx_error *err) {
+bool tenant_app_redis(struct tenant_app *app, const char *url, fx_redis **out, fx_error *err) {
     struct fx_redis_opts opts = {
         .base = fx_loop_base(app->loop),
         .url = url,
@@ -33,7 +33,7 @@ bool tenant_app_redis(struct tenant_app *app, const char *url, fx_error *err) {
         .on_report = on_report,
         .ctx = app
     };
-    return fx_redis_open(&opts, &app->redis, err);
+    return fx_redis_open(&opts, out, err);
 }
 
 bool tenant_app_ready(void *ctx, char *reason) {

@@ -33,8 +33,9 @@ extern const struct fx_method tenant_methods[];
 extern const size_t tenant_method_count;
 
 /** Opens the ledger's Redis on the app's loop (which does not run yet) and follows its state.
- *  @err INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
-FX_MUST bool tenant_app_redis(struct tenant_app *app, const char *url, fx_error *err);
+ *  @own caller, fx_redis_free @err INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+FX_MUST bool tenant_app_redis(struct tenant_app *app, const char *url, fx_redis **out,
+                              fx_error *err);
 /** For the admin endpoints. @thread any */
 bool tenant_app_ready(void *app, char *reason);
 void tenant_app_metrics(void *app, fx_buf *out);

@@ -37,8 +37,8 @@ static FX_MUST bool serve(const struct tenant_config *config, fx_error *err) {
     app.loop = loop;
     if (!server_open(config, &app, &server, err)) return fx_wrap(err, "FX_GRPC_ADDR");
     app.server = server;
-    if (!tenant_app_redis(&app, config->ledger_url, err)) return false;
-    redis = app.redis;
+    if (!tenant_app_redis(&app, config->ledger_url, &redis, err)) return false;
+    app.redis = redis;
     if (!admin_open(config, &app, &admin, err)) return fx_wrap(err, "FX_ADMIN_ADDR");
     if (!fx_loop_start(loop, err)) return false;
     fx_log(FX_LOG_INFO, FX_EVENT("started"), FX_KI("port", fx_server_port(server)),

@@ -1,4 +1,5 @@
 /* mTLS: who has a certificate of the right authority gets in, nobody else. */
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include "tests/integ/rpc/echo_service.h"
 
@@ -31,22 +32,31 @@ static const char *path(struct fixture *fixture, const char *name) {
     return out;
 }
 
-static void shell(const char *script, const char *argument) {
+/* Runs a script with one argument; its exit status. What it says goes to `out`. A new program, so
+ * that no gRPC runs in the child. */
+static int shell(const char *script, const char *argument, char *out, size_t cap) {
+    int log_fd = memfd_create("out", MFD_CLOEXEC), status = 0;
     pid_t pid = fork();
-    int status = 0;
     if (pid == 0) {
+        (void)dup2(log_fd, STDOUT_FILENO);
+        (void)dup2(log_fd, STDERR_FILENO);
         execl("/bin/sh", "sh", "-c", script, argument, (char *)NULL);
         _exit(127);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
+    ssize_t len = pread(log_fd, out, cap - 1, 0);
+    out[len > 0 ? len : 0] = '\0';
+    (void)close(log_fd);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
 }
 
 static int setup(void **state) {
     static struct fixture fixture;
+    char out[256];
     fixture = (struct fixture){.folder = "/tmp/fx-tls-XXXXXX"};
     assert_non_null(mkdtemp(fixture.folder));
-    shell(make_certificates, fixture.folder); /* before gRPC starts: it does not survive a fork */
+    assert_int_equal(shell(make_certificates, fixture.folder, out, sizeof out), 0);
     struct fx_server_opts opts = {
         .tls = {path(&fixture, "ca.pem"), path(&fixture, "server.pem"),
                 path(&fixture, "server.key")}
@@ -59,7 +69,8 @@ static int setup(void **state) {
 static int teardown(void **state) {
     struct fixture *fixture = *state;
     echo_close(&fixture->echo, fixture->server);
-    shell("rm -rf \"$0\"", fixture->folder);
+    char out[256];
+    assert_int_equal(shell("rm -rf \"$0\"", fixture->folder, out, sizeof out), 0);
     return 0;
 }
 
@@ -129,16 +140,12 @@ static void test_plaintext_client(void **state) {
 static bool hangs_up(struct fixture *fixture, const char *options) {
     char command[512], out[16384];
     (void)snprintf(command, sizeof command,
-                   "cd %s && timeout 1 openssl s_client -connect %s -CAfile ca.pem -alpn h2 %s "
-                   "-verify_return_error -ign_eof </dev/null 2>&1",
-                   fixture->folder, fixture->target, options);
-    FILE *pipe = popen(command, "re"); /* a new program: no gRPC in the child */
-    size_t len = fread(out, 1, sizeof out - 1, pipe);
-    out[len] = '\0';
-    int status = pclose(pipe);
+                   "cd \"$0\" && timeout 1 openssl s_client -connect %s -CAfile ca.pem -alpn h2 %s "
+                   "-verify_return_error -ign_eof </dev/null",
+                   fixture->target, options);
+    int status = shell(command, fixture->folder, out, sizeof out);
     assert_non_null(strstr(out, "Verify return code: 0 (ok)")); /* the client's view of us */
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status) != 124; /* 124: ended by timeout */
+    return status != 124;                                       /* 124: ended by timeout */
 }
 
 static void test_no_certificate(void **state) {
