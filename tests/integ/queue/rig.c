@@ -264,6 +264,10 @@ long long rig_int(struct rig *rig, const char *fmt, ...) {
     return value;
 }
 
+void rig_expire(struct rig *rig, uint32_t n) {
+    (void)rig_int(rig, "ZADD fx:{m%d}:leases XX 1 ab00000000000000%016x", RIG_MODEL, n);
+}
+
 long long rig_lag(struct rig *rig) {
     fx_error err = {0};
     redisReply *reply = NULL;
@@ -293,7 +297,7 @@ static void client_open(struct rig *rig, fx_redis **redis, fx_queue **queue) {
     if (!ready) print_error("%s\n", err.text);
     assert_true(ready);
     struct fx_queue_opts queue_opts = {.redis = *redis,
-                                       .lease_ms = 200,
+                                       .lease_ms = 1500,
                                        .retain_s = 100,
                                        .model_max = 64,
                                        .tenant_max = 32,

@@ -45,7 +45,7 @@ void rig_flush(struct rig *rig);
 void rig_disconnect(struct rig *rig);
 void rig_stop(struct rig *rig);
 
-/* Queue options for the tests: lease 200 ms, retain 100 s, silence 200 ms, model_max 64,
+/* Queue options for the tests: lease 1.5 s, retain 100 s, silence 200 ms, model_max 64,
  * tenant_max 32. */
 fx_gen_id rig_id(uint32_t n);
 uint32_t rig_number(const fx_gen_id *id);
@@ -77,6 +77,8 @@ struct fx_queue_stats rig_stats(struct rig *rig);
 struct fx_gen_tokens rig_log(struct rig *rig, uint32_t n);
 /** A worker "w" with 8 slots, generation n submitted, dispatched and pulled by "w". */
 void rig_running(struct rig *rig, uint32_t n);
+/** Ends the lease of generation n now. */
+void rig_expire(struct rig *rig, uint32_t n);
 /** Integer reply of a command; -1 for nil. */
 long long rig_int(struct rig *rig, const char *fmt, ...);
 /** The group's lag by XINFO GROUPS; -1 when it is nil. */

@@ -10,7 +10,8 @@ static void ready(struct rig *rig) {
 
 static void crash(struct rig *rig) {
     redis_fixture_kill(&rig->server);
-    rig_sleep(rig, 50);
+    for (int i = 0; i < 300 && (fx_redis_ready(rig->redis) || fx_redis_ready(rig->redis_b)); i++)
+        rig_sleep(rig, 10);
     assert_false(fx_redis_ready(rig->redis));
     redis_fixture_restart(&rig->server, NULL);
     ready(rig);

@@ -74,7 +74,7 @@ static void wrong_epoch(struct rig *rig) {
 
 static void after_a_reclaim(struct rig *rig) {
     rig_running(rig, 1);
-    rig_sleep(rig, 250);
+    rig_expire(rig, 1);
     (void)rig_reclaim(rig);
     check(rig_finish(rig, 1, 1, 0, FX_FINISH_STOP), FX_QUEUE_LEASE_LOST);
     (void)rig_pull(rig, "v", 1);

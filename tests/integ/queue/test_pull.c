@@ -36,7 +36,7 @@ static void brings_logged_tokens_and_numerics(struct rig *rig) {
     static const uint32_t tokens[] = {4, 4294967295u, 0};
     rig_running(rig, 1);
     (void)rig_append(rig, 1, 1, 1, tokens, 3);
-    rig_sleep(rig, 250);
+    rig_expire(rig, 1);
     assert_int_equal(rig_reclaim(rig).count, 1);
     struct rig_tasks tasks = rig_pull(rig, "v", 1);
     assert_int_equal(tasks.count, 1);
@@ -110,13 +110,14 @@ static void bad_arguments(struct rig *rig) {
 
 struct heard {
     uint32_t tasks, cancels;
-    bool woken, stopped;
+    bool subscribed, woken, stopped;
 };
 
 static void on_work(void *ctx, enum fx_work_event event, const fx_gen_id *id) {
     struct heard *heard = ctx;
     if (event == FX_WORK_TASKS) {
         heard->tasks++;
+        heard->subscribed = true;
         heard->woken = heard->tasks >= 2;
     } else {
         heard->cancels++;
@@ -129,7 +130,7 @@ static void hints_workers(struct rig *rig) {
     fx_work *work = NULL;
     fx_error err = {0};
     assert_true(fx_queue_wait_tasks(rig->queue, RIG_MODEL, on_work, &heard, &work, &err));
-    rig_sleep(rig, 50);
+    rig_until(rig, &heard.subscribed);
     assert_int_equal(heard.tasks, 1); /* subscribed: pull once */
     rig_beat(rig, "w", 8);
     (void)rig_submit(rig, 1, 5);

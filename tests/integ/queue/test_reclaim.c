@@ -10,9 +10,21 @@ static void not_before_the_deadline(struct rig *rig) {
     assert_int_equal(rig_get(rig, 1).state, FX_GEN_RUNNING);
 }
 
+/* By the clock of Redis, with nobody's help. */
+static void expires_by_itself(struct rig *rig) {
+    uint32_t waited = 0;
+    rig_running(rig, 1);
+    while (rig_reclaim(rig).count == 0 && waited < 5000) {
+        rig_sleep(rig, 50);
+        waited += 50;
+    }
+    assert_in_range(waited, 1300, 4900);
+    assert_int_equal(rig_get(rig, 1).epoch, 2);
+}
+
 static void queues_again_with_the_next_epoch(struct rig *rig) {
     rig_running(rig, 1);
-    rig_sleep(rig, 250);
+    rig_expire(rig, 1);
     struct fx_count_result got = rig_reclaim(rig);
     assert_int_equal(got.count, 1);
     assert_int_equal(got.failed, 0);
@@ -31,7 +43,7 @@ static void goes_ahead_of_the_backlog(struct rig *rig) {
         (void)rig_submit(rig, n, 5);
     (void)rig_dispatch(rig);
     assert_int_equal(rig_number(&rig_pull(rig, "w", 1).at[0].id), 1);
-    rig_sleep(rig, 250);
+    rig_expire(rig, 1);
     assert_int_equal(rig_reclaim(rig).count, 1);
     assert_int_equal(rig_dispatch(rig).count, 0); /* it holds the only slot */
     assert_int_equal(rig_number(&rig_pull(rig, "w", 1).at[0].id), 1);
@@ -40,7 +52,7 @@ static void goes_ahead_of_the_backlog(struct rig *rig) {
 static void gives_up_without_progress(struct rig *rig) {
     rig_running(rig, 1);
     for (uint32_t epoch = 1; epoch <= 3; epoch++) {
-        rig_sleep(rig, 250);
+        rig_expire(rig, 1);
         struct fx_count_result got = rig_reclaim(rig);
         assert_int_equal(got.count, 1);
         assert_int_equal(got.failed, epoch == 3);
@@ -62,7 +74,7 @@ static void progress_resets_the_cap(struct rig *rig) {
     rig_running(rig, 1);
     for (uint32_t i = 0; i < 6; i++) {
         if (i % 2) (void)rig_append(rig, 1, i + 1, i / 2 + 1, &tokens[i / 2], 1);
-        rig_sleep(rig, 250);
+        rig_expire(rig, 1);
         assert_int_equal(rig_reclaim(rig).failed, 0);
         assert_int_equal(rig_pull(rig, "w", 1).at[0].epoch, i + 2);
     }
@@ -75,7 +87,7 @@ static void repeats_are_no_progress(struct rig *rig) {
     rig_running(rig, 1);
     (void)rig_append(rig, 1, 1, 1, &token, 1);
     for (uint32_t epoch = 1; epoch <= 4; epoch++) {
-        rig_sleep(rig, 250);
+        rig_expire(rig, 1);
         assert_int_equal(rig_reclaim(rig).failed, epoch == 4);
         if (epoch == 4) break;
         (void)rig_pull(rig, "w", 1);
@@ -88,7 +100,7 @@ static void repeats_are_no_progress(struct rig *rig) {
 static void finishes_a_cancelled_one(struct rig *rig) {
     rig_running(rig, 1);
     (void)rig_cancel(rig, 1);
-    rig_sleep(rig, 250);
+    rig_expire(rig, 1);
     struct fx_count_result got = rig_reclaim(rig);
     assert_int_equal(got.count, 1);
     assert_int_equal(got.failed, 1);
@@ -116,7 +128,8 @@ static void two_schedulers(struct rig *rig) {
         (void)rig_submit(rig, n, 5);
     (void)rig_dispatch(rig);
     assert_int_equal(rig_pull(rig, "w", 16).count, 16);
-    rig_sleep(rig, 250);
+    for (uint32_t n = 0; n < 16; n++)
+        rig_expire(rig, n);
     for (int i = 0; i < 3; i++) {
         assert_true(fx_queue_reclaim(rig->queue, RIG_MODEL, on_count, &race, &err));
         assert_true(fx_queue_reclaim(rig->queue_b, RIG_MODEL, on_count, &race, &err));
@@ -136,7 +149,8 @@ static void more_than_one_page(struct rig *rig) {
         (void)rig_submit(rig, n, 1 + n / 20);
     (void)rig_dispatch(rig);
     assert_int_equal(rig_pull(rig, "w", 40).count, 40);
-    rig_sleep(rig, 250);
+    for (uint32_t n = 0; n < 40; n++)
+        rig_expire(rig, n);
     struct fx_count_result got = rig_reclaim(rig);
     assert_int_equal(got.count, 32);
     assert_true(got.more);
@@ -167,7 +181,7 @@ static void races_an_append(struct rig *rig) {
         fx_error err = {0};
         struct fx_append append = {RIG_MODEL, rig_id(n), 1, 1, &token, 1};
         rig_running(rig, n);
-        (void)rig_int(rig, "ZADD fx:{m7}:leases 1 ab0000000000000000000000000000%02x", n);
+        rig_expire(rig, n);
         assert_true(fx_queue_reclaim(rig->queue_b, RIG_MODEL, on_count, &race, &err));
         assert_true(fx_queue_append(rig->queue, &append, on_write, &writes, &err));
         rig_until(rig, &race.done);
@@ -186,6 +200,7 @@ static void races_an_append(struct rig *rig) {
 static const struct rig_row rows[] = {
     {"nothing running",                  nothing_running                 },
     {"not before the deadline",          not_before_the_deadline         },
+    {"expires by itself",                expires_by_itself               },
     {"queues again with the next epoch", queues_again_with_the_next_epoch},
     {"goes ahead of the backlog",        goes_ahead_of_the_backlog       },
     {"gives up without progress",        gives_up_without_progress       },

@@ -275,8 +275,15 @@ static fx_redis_sub *subscribe(struct rig *rig, const char *channel, struct hear
     fx_error err = {0};
     assert_true(
         fx_redis_subscribe(rig->redis, fx_span_str(channel), on_message, heard, &sub, &err));
-    rig_sleep(rig, 30);
+    for (int i = 0; i < 300 && !heard->subscribed; i++)
+        rig_sleep(rig, 10);
     return sub;
+}
+
+static void wait_messages(struct rig *rig, const struct heard *heard, uint32_t count) {
+    for (int i = 0; i < 300 && heard->messages < count; i++)
+        rig_sleep(rig, 10);
+    assert_int_equal(heard->messages, count);
 }
 
 static void messages_reach_their_channel(struct rig *rig) {
@@ -288,16 +295,17 @@ static void messages_reach_their_channel(struct rig *rig) {
     assert_int_equal(rig_int(rig, "PUBLISH a hello"), 1);
     rig_until(rig, &a.got);
     assert_string_equal(a.last, "hello");
-    assert_int_equal(a2.messages, 1);
+    wait_messages(rig, &a2, 1);
     assert_int_equal(b.messages, 0);
     fx_redis_unsubscribe(sub_a);
     (void)rig_int(rig, "PUBLISH a again");
-    rig_sleep(rig, 20);
+    wait_messages(rig, &a2, 2);
     assert_int_equal(a.messages, 1);
-    assert_int_equal(a2.messages, 2);
     fx_redis_unsubscribe(sub_a2);
-    rig_sleep(rig, 20);
-    assert_int_equal(rig_int(rig, "PUBLISH a nobody"), 0);
+    long long listeners = 1;
+    for (int i = 0; i < 300 && listeners; i++)
+        listeners = rig_int(rig, "PUBLISH a nobody");
+    assert_int_equal(listeners, 0);
     fx_redis_unsubscribe(sub_b);
 }
 
@@ -307,10 +315,12 @@ static void unsubscribes_inside_a_callback(struct rig *rig) {
     a.drop = sub_b; /* each would drop the other: whoever is first */
     b.drop = sub_a;
     (void)rig_int(rig, "PUBLISH c 1");
-    rig_sleep(rig, 20);
+    for (int i = 0; i < 300 && !a.messages && !b.messages; i++)
+        rig_sleep(rig, 10);
     assert_int_equal(a.messages + b.messages, 1);
+    struct heard *left = a.messages ? &a : &b;
     (void)rig_int(rig, "PUBLISH c 2");
-    rig_sleep(rig, 20);
+    wait_messages(rig, left, 2);
     assert_int_equal(a.messages + b.messages, 2);
     fx_redis_unsubscribe(a.messages ? sub_a : sub_b);
 }
@@ -324,7 +334,7 @@ static void unsubscribe_then_subscribe(struct rig *rig) {
         assert_true(
             fx_redis_subscribe(rig->redis, fx_span_str("d"), on_message, &heard, &sub, &err));
     }
-    rig_sleep(rig, 30);
+    rig_until(rig, &heard.again);
     assert_int_equal(heard.subscribed, 2); /* the first and the last: those between were gone */
     (void)rig_int(rig, "PUBLISH d x");
     rig_until(rig, &heard.got);
@@ -335,7 +345,8 @@ static void resubscribes(struct rig *rig) {
     struct heard heard = {0};
     fx_redis_sub *sub = subscribe(rig, "e", &heard);
     redis_fixture_kill(&rig->server);
-    rig_sleep(rig, 50);
+    for (int i = 0; i < 300 && !heard.lost; i++)
+        rig_sleep(rig, 10);
     assert_int_equal(heard.lost, 1);
     redis_fixture_restart(&rig->server, NULL);
     rig_until(rig, &heard.again);

@@ -7,11 +7,11 @@ static void check(struct fx_write_result got, enum fx_queue_status status) {
 static void keeps_the_lease(struct rig *rig) {
     rig_running(rig, 1);
     for (int i = 0; i < 4; i++) {
-        rig_sleep(rig, 100);
+        rig_expire(rig, 1);
         check(rig_renew(rig, 1, 1, "w", false), FX_QUEUE_OK);
         assert_int_equal(rig_reclaim(rig).count, 0);
     }
-    rig_sleep(rig, 250);
+    rig_expire(rig, 1);
     assert_int_equal(rig_reclaim(rig).count, 1);
 }
 
@@ -31,14 +31,14 @@ static void unknown_id(struct rig *rig) {
 
 static void expired_but_not_reclaimed(struct rig *rig) {
     rig_running(rig, 1);
-    rig_sleep(rig, 250);
+    rig_expire(rig, 1);
     check(rig_renew(rig, 1, 1, "w", false), FX_QUEUE_OK);
     assert_int_equal(rig_reclaim(rig).count, 0);
 }
 
 static void after_a_reclaim(struct rig *rig) {
     rig_running(rig, 1);
-    rig_sleep(rig, 250);
+    rig_expire(rig, 1);
     (void)rig_reclaim(rig);
     check(rig_renew(rig, 1, 1, "w", false), FX_QUEUE_LEASE_LOST);
     (void)rig_pull(rig, "w", 1); /* the same worker, another epoch */

@@ -82,18 +82,19 @@ static void task_too_large(struct rig *rig) {
 }
 
 static void on_hint(void *ctx, uint32_t model) {
-    if (model == RIG_MODEL) *(bool *)ctx = true;
+    bool *heard = ctx;
+    heard[model == RIG_MODEL] = true; /* [0]: subscribed */
 }
 
 static void hints_the_schedulers(struct rig *rig) {
-    bool hinted = false;
+    bool heard[2] = {false, false};
     fx_error err = {0};
     fx_queue_hints *hints = NULL;
-    assert_true(fx_queue_hints_open(rig->queue, on_hint, &hinted, &hints, &err));
-    rig_sleep(rig, 50);
-    assert_false(hinted);
+    assert_true(fx_queue_hints_open(rig->queue, on_hint, heard, &hints, &err));
+    rig_until(rig, &heard[0]);
+    assert_false(heard[1]);
     (void)rig_submit(rig, 1, 5);
-    rig_until(rig, &hinted);
+    rig_until(rig, &heard[1]);
     fx_queue_hints_free(hints);
 }
 

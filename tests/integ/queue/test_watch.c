@@ -35,6 +35,12 @@ static void watch(struct rig *rig, uint32_t n, uint32_t after, struct seen *seen
         fx_queue_watch(rig->queue_b, RIG_MODEL, &id, after, on_tokens, seen, &seen->watch, &err));
 }
 
+static void wait_for(struct rig *rig, const struct seen *seen, uint32_t count) {
+    for (int i = 0; i < 300 && seen->count < count; i++)
+        rig_sleep(rig, 10);
+    assert_int_equal(seen->count, count);
+}
+
 static void append(struct rig *rig, uint32_t n, uint32_t first, uint32_t count) {
     static uint32_t tokens[FX_QUEUE_APPEND_MAX];
     for (uint32_t i = 0; i < count; i++)
@@ -80,7 +86,7 @@ static void from_the_middle(struct rig *rig) {
     rig_running(rig, 1);
     append(rig, 1, 1, 7);
     watch(rig, 1, 5, &seen);
-    rig_sleep(rig, 30);
+    wait_for(rig, &seen, 7);
     check(&seen, 5, 7);
     append(rig, 1, 8, 2);
     (void)rig_finish(rig, 1, 1, 9, FX_FINISH_STOP);
@@ -120,10 +126,10 @@ static void silence(struct rig *rig) {
     watch(rig, 1, 0, &seen);
     rig_sleep(rig, 30);
     append(rig, 1, 1, 2);
-    rig_sleep(rig, 30);
+    wait_for(rig, &seen, 2);
     check(&seen, 0, 2);
     (void)rig_int(rig, "XADD fx:{m7}:log:ab000000000000000000000000000001 3-0 t 103");
-    rig_sleep(rig, 500);
+    wait_for(rig, &seen, 3);
     check(&seen, 0, 3);
     assert_int_equal(seen.gone, 0);
     fx_watch_free(seen.watch);
@@ -136,12 +142,12 @@ static void gap_in_the_hints(struct rig *rig) {
     watch(rig, 1, 0, &seen);
     rig_sleep(rig, 30);
     append(rig, 1, 1, 4);
-    rig_sleep(rig, 20);
+    wait_for(rig, &seen, 4);
     check(&seen, 0, 4);
     (void)rig_int(rig, "XADD fx:{m7}:log:ab000000000000000000000000000001 5-0 t 105");
     (void)rig_int(rig, "HSET fx:{m7}:gen:ab000000000000000000000000000001 n 5");
     append(rig, 1, 6, 1);
-    rig_sleep(rig, 40);
+    wait_for(rig, &seen, 6);
     check(&seen, 0, 6);
     fx_watch_free(seen.watch);
 }
@@ -161,10 +167,10 @@ static void false_hints(struct rig *rig) {
                                   "fx:{m7}:hint:ab000000000000000000000000000001", bad[i]));
         freeReplyObject(reply);
     }
-    rig_sleep(rig, 40);
+    wait_for(rig, &seen, 2);
     check(&seen, 0, 2);
     append(rig, 1, 3, 1);
-    rig_sleep(rig, 20);
+    wait_for(rig, &seen, 3);
     check(&seen, 0, 3);
     fx_watch_free(seen.watch);
 }
@@ -185,14 +191,15 @@ static void freed_inside_its_callback(struct rig *rig) {
     rig_running(rig, 1);
     append(rig, 1, 1, 3);
     watch(rig, 1, 0, &seen);
-    rig_sleep(rig, 50);
+    wait_for(rig, &seen, 3);
     assert_int_equal(seen.events, 1);
     struct seen hinted = {.free_at_first = true};
     watch(rig, 1, 3, &hinted);
     rig_sleep(rig, 30);
     append(rig, 1, 4, 1);
     append(rig, 1, 5, 1);
-    rig_sleep(rig, 30);
+    wait_for(rig, &hinted, 4);
+    rig_sleep(rig, 20); /* nothing more comes */
     assert_int_equal(hinted.events, 1);
 }
 

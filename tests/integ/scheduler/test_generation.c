@@ -185,6 +185,7 @@ static void an_expired_lease_goes_on(struct stage *stage) {
     (void)stage_submit(scheduler, 1, NULL);
     assert_int_equal(stage_pull(stage, 1).at[0].epoch, 1);
     (void)rig_append(&stage->rig, 1, 1, 1, tokens, 2);
+    rig_expire(&stage->rig, 1);
     struct rig_tasks again = stage_pull(stage, 1); /* by the scheduler's own reclaim loop */
     assert_int_equal(again.count, 1);
     assert_int_equal(again.at[0].epoch, 2);
@@ -199,8 +200,10 @@ static void gives_up_in_the_end(struct stage *stage) {
     struct stage_process *scheduler = &stage->process[0];
     rig_beat(&stage->rig, "w", 2);
     (void)stage_submit(scheduler, 1, NULL);
-    for (uint32_t epoch = 1; epoch <= 2; epoch++)
+    for (uint32_t epoch = 1; epoch <= 2; epoch++) {
         assert_int_equal(stage_pull(stage, 1).at[0].epoch, epoch);
+        rig_expire(&stage->rig, 1);
+    }
     for (int i = 0; i < 100 && stage_state(scheduler, 1) != FX_GEN_FAILED; i++)
         rig_sleep(&stage->rig, 20);
     assert_int_equal(stage_state(scheduler, 1), FX_GEN_FAILED);
