@@ -1,4 +1,5 @@
 #include "kernels/team.h"
+#include "common/base/clock.h"
 #include "tests/fx_test.h"
 #include <stdatomic.h>
 #include <unistd.h>
@@ -44,4 +45,33 @@ static void test_each_chunk_once(void **state) {
         if (row->sleepy) (void)usleep(3000);
     }
 }
-FX_TEST_MAIN(test_each_chunk_once, rows)
+
+/* Each chunk waits until all have begun, which takes as many threads as chunks. */
+static void meet(void *arg, uint32_t chunk) {
+    (void)chunk;
+    _Atomic uint32_t *begun = arg;
+    uint64_t deadline_ms = fx_clock_ms() + 30000;
+    atomic_fetch_add(begun, 1);
+    while (atomic_load(begun) < 3 && fx_clock_ms() < deadline_ms) {
+    }
+}
+
+static void test_threads_work_together(void **state) {
+    (void)state;
+    fx_auto(fx_team) team = NULL;
+    _Atomic uint32_t begun = 0;
+    uint64_t start_ms = fx_clock_ms();
+    assert_true(fx_team_open(3, &team, NULL));
+    fx_team_run(team, 3, meet, &begun);
+    assert_int_equal(atomic_load(&begun), 3);
+    assert_true(fx_clock_ms() - start_ms < 30000);
+}
+
+int main(void) {
+    static struct CMUnitTest tests[FX_TEST_COUNT(rows) + 1] = {
+        cmocka_unit_test(test_threads_work_together)};
+    for (size_t i = 0; i < FX_TEST_COUNT(rows); i++)
+        tests[i + 1] = (struct CMUnitTest){rows[i].name, test_each_chunk_once, NULL, NULL,
+                                           (void *)(uintptr_t)&rows[i]};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
