@@ -34,24 +34,26 @@ static void put_rate(const struct cli_progress *progress, const struct cli_progr
 
 static void draw_bar(const struct cli_progress *progress, const struct cli_progress_at *at) {
     char bar[BAR_CELLS + 1];
+    (void)fprintf(progress->out, "\r\033[K%-9s", progress->stage);
+    if (!at->total_bytes) return;
     size_t full = (size_t)(fraction(at) * BAR_CELLS);
     memset(bar, '.', BAR_CELLS);
     memset(bar, '#', full);
     bar[BAR_CELLS] = '\0';
-    (void)fprintf(progress->out, "\r\033[K%-9s [%s] %3.0f%%", progress->stage, bar,
-                  100 * fraction(at));
+    (void)fprintf(progress->out, " [%s] %3.0f%%", bar, 100 * fraction(at));
     put_rate(progress, at);
-    (void)fflush(progress->out);
 }
 
 static void put_line(const struct cli_progress *progress, const struct cli_progress_at *at) {
     char done[16], total[16];
-    (void)fprintf(progress->out, "%s: %3.0f%%  %s of %s", progress->stage, 100 * fraction(at),
-                  cli_bytes((double)at->done_bytes, done),
-                  cli_bytes((double)at->total_bytes, total));
-    put_rate(progress, at);
+    (void)fputs(progress->stage, progress->out);
+    if (at->total_bytes) {
+        (void)fprintf(progress->out, ": %3.0f%%  %s of %s", 100 * fraction(at),
+                      cli_bytes((double)at->done_bytes, done),
+                      cli_bytes((double)at->total_bytes, total));
+        put_rate(progress, at);
+    }
     (void)fputc('\n', progress->out);
-    (void)fflush(progress->out);
 }
 
 static bool begins(struct cli_progress *progress, const struct cli_progress_at *at) {
@@ -76,6 +78,7 @@ void cli_progress_show(struct cli_progress *progress, const struct cli_progress_
     } else if (fresh || tenth != progress->tenth) {
         put_line(progress, at);
     }
+    (void)fflush(progress->out);
     progress->tenth = tenth;
 }
 

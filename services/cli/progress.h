@@ -16,7 +16,7 @@ struct cli_progress {
 
 struct cli_progress_at {
     const char *stage;                /* borrowed for the call */
-    uint64_t done_bytes, total_bytes; /* total 0: unknown */
+    uint64_t done_bytes, total_bytes; /* total 0: unknown, only the stage is shown */
     uint64_t now_us;
 };
 
