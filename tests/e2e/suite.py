@@ -108,17 +108,16 @@ class Process:
             connection.close()
 
     def metrics(self):
-        """Name (with its labels) to value."""
+        """Name to value, summed over labels."""
         status, body = self.get("/metrics")
         assert status == 200, f"{self.name}: /metrics answers {status}"
-        pairs = (line.rsplit(" ", 1) for line in body.splitlines() if line and line[0] != "#")
-        return {name: float(value) for name, value in pairs}
-
-    def metric(self, name):
-        """The sum of one family over its labels."""
-        values = [v for k, v in self.metrics().items() if k.split("{")[0] == name]
-        assert values, f"{self.name} has no metric {name}"
-        return sum(values)
+        sums = {}
+        for line in body.splitlines():
+            if line and line[0] != "#":
+                name, value = line.rsplit(" ", 1)
+                name = name.split("{")[0]
+                sums[name] = sums.get(name, 0.0) + float(value)
+        return sums
 
     def stop(self, seconds=20):
         if self.alive():

@@ -4,7 +4,7 @@ import threading
 from suite import run, wait_for
 
 STREAMS = 32
-TOKENS = 160
+TOKENS = 900
 WORKER = "worker-0"
 OPENINGS = ["It was", "The whale", "My dear", "Call me", "In the", "She had", "There is", "A man"]
 
@@ -20,9 +20,11 @@ def fields(i, seeded):
 
 def together(suite, seeded):
     texts, errors = [None] * STREAMS, []
+    start = threading.Barrier(STREAMS)
 
     def one(i):
         try:
+            start.wait()
             texts[i] = suite.stream(prompt(i), **fields(i, seeded)).text()
         except Exception as error:  # reported by the main thread
             errors.append(error)

@@ -1,4 +1,5 @@
 """Clients that hang up, workers that die or freeze: nothing is lost, repeated or left behind."""
+import json
 import re
 import signal
 import socket
@@ -9,8 +10,9 @@ from suite import MODEL, Redis, run, wait_for
 
 PROMPT = "It is a truth universally acknowledged,"
 SLOW = {"FX_BACKEND": "ref"}  # the same bits, slowly: time to interfere
-TOKENS = 600
+TOKENS = 240
 FREE_MS = 200
+LEASE_LOST = 2  # fx_queue_status
 
 
 def busy_worker(suite):
@@ -18,8 +20,8 @@ def busy_worker(suite):
     def found():
         for name, process in suite.processes.items():
             if name.startswith("worker-") and process.alive():
-                if process.metric("fractal_worker_slots_free") < process.metric(
-                        "fractal_worker_slots"):
+                now = process.metrics()
+                if now["fractal_worker_slots_free"] < now["fractal_worker_slots"]:
                     return process
         return None
     return wait_for(found, "a worker is busy", 10)
@@ -41,33 +43,41 @@ def text_of(chunks):
     return "".join(c.get("text") or "" for chunk in chunks for c in chunk["choices"])
 
 
+def freed_after(worker):
+    """Milliseconds until every slot and KV block of the worker is free."""
+    begin = time.monotonic()
+    wait_for(lambda: is_free(worker), "the slot is free", 5, pause=0.002)
+    return round((time.monotonic() - begin) * 1000)
+
+
+def check_freed(times):
+    """The median: the machine may stall once, the code may not be slow."""
+    print(f"freed after {times} ms")
+    assert sorted(times)[len(times) // 2] <= FREE_MS, times
+
+
 def a_hang_up_frees_the_slot(suite):
-    slowest = 0
+    times = []
     for _ in range(5):
         stream = suite.stream(PROMPT, max_tokens=900)
         after_chunks(stream, 3)
         worker = busy_worker(suite)
         stream.close()
-        begin = time.monotonic()
-        wait_for(lambda: is_free(worker), "the slot is free", 5, pause=0.002)
-        slowest = max(slowest, time.monotonic() - begin)
-    print(f"slowest of 5: {slowest * 1000:.0f} ms")
-    assert slowest * 1000 <= FREE_MS, f"{slowest * 1000:.0f} ms"
+        times.append(freed_after(worker))
+    check_freed(times)
 
 
 def a_hang_up_without_streaming_frees_the_slot(suite):
-    connection = suite.connect()
-    connection.request("POST", "/v1/completions", '{"model":"%s","prompt":"%s","max_tokens":900,'
-                       '"temperature":0}' % (MODEL, PROMPT), {
-                           "Authorization": f"Bearer {suite.key}",
-                           "Content-Type": "application/json"})
-    worker = busy_worker(suite)
-    connection.sock.shutdown(socket.SHUT_RDWR)
-    connection.close()
-    begin = time.monotonic()
-    wait_for(lambda: is_free(worker), "the slot is free", 5, pause=0.002)
-    took = (time.monotonic() - begin) * 1000
-    assert took <= FREE_MS, f"{took:.0f} ms"
+    times = []
+    for _ in range(5):
+        connection = suite.connect()
+        connection.request("POST", "/v1/completions", json.dumps(
+            {"model": MODEL, "prompt": PROMPT, "max_tokens": 900, "temperature": 0}), {
+                "Authorization": f"Bearer {suite.key}", "Content-Type": "application/json"})
+        worker = busy_worker(suite)
+        connection.close()
+        times.append(freed_after(worker))
+    check_freed(times)
 
 
 def kill_9_of_a_worker_loses_nothing(suite):
@@ -101,20 +111,24 @@ class Monitor(threading.Thread):
         except (OSError, ValueError):
             pass
 
-    def writes(self, generation):
-        """Per call of fx1_append for this generation: (epoch, [entries it wrote])."""
-        calls = []
+    def appends(self, generation):
+        """The calls of fx1_append for this generation: (words of the call, entries it wrote)."""
+        calls, current = [], None
         for line in list(self.lines):
             words = re.findall(r'"((?:[^"\\]|\\.)*)"', line)
             if " lua]" not in line:
-                call = words[:2] == ["FCALL", "fx1_append"] and f":{generation}" in words[3]
-                if call:
-                    epoch = words[3 + int(words[2]) + 1]
-                    calls.append((int(epoch), []))
-                current = calls[-1] if call else None
+                ours = words[:2] == ["FCALL", "fx1_append"] and words[3].endswith(generation)
+                current = (words, []) if ours else None
+                if ours:
+                    calls.append(current)
             elif current and words[0].upper() == "XADD" and words[1].endswith(f":log:{generation}"):
                 current[1].append(words[2])
         return calls
+
+    def writes(self, generation):
+        """The same as (epoch, entries)."""
+        return [(int(words[3 + int(words[2]) + 1]), entries)
+                for words, entries in self.appends(generation)]
 
     def stop(self):
         self.redis.socket.shutdown(socket.SHUT_RDWR)
@@ -132,6 +146,17 @@ def check_log(suite, generation, writes):
     assert written == ids[:-1], "each token was written once, in order"
 
 
+def check_refused(suite, monitor, generation):
+    """The first worker's own call once more, with the next token: LEASE_LOST, and nothing written."""
+    words = next(words for words, entries in monitor.appends(generation) if entries)
+    keys = 3 + int(words[2])
+    fields = words[keys:keys + 5]  # id epoch first lease hint, then the tokens
+    assert fields[1] == "1", words
+    before = suite.redis("XLEN", words[4])
+    status = suite.redis(*words[:keys], fields[0], 1, TOKENS + 1, *fields[3:5], 65)[0]
+    assert status == LEASE_LOST and suite.redis("XLEN", words[4]) == before, status
+
+
 def a_worker_that_wakes_up_can_append_nothing(suite):
     want = suite.complete(PROMPT, max_tokens=TOKENS)
     monitor = Monitor(suite)
@@ -139,18 +164,23 @@ def a_worker_that_wakes_up_can_append_nothing(suite):
     first, rest = after_chunks(stream, 5)
     generation = re.search(r"[0-9a-f]{32}", stream.generation).group(0)
     frozen = busy_worker(suite)
+    lost = frozen.metrics()["fractal_worker_leases_lost_total"]
     frozen.signal(signal.SIGSTOP)
     got = text_of(first) + text_of(rest)
     assert stream.done and got == want, (got, want)
+    wait_for(lambda: sum(len(entries) for _, entries in monitor.writes(generation)) == TOKENS,
+             "the monitor has seen every token", 10)
     before = len(monitor.writes(generation))
     frozen.signal(signal.SIGCONT)
     wait_for(lambda: is_free(frozen), "the woken worker has let go", 10)
-    wait_for(lambda: len(monitor.writes(generation)) > before, "it tried to append", 10)
-    monitor.stop()
-    writes = monitor.writes(generation)
-    late = writes[before:]
+    wait_for(lambda: frozen.metrics()["fractal_worker_leases_lost_total"] > lost,
+             "it was told that its lease is lost", 10)
+    late = monitor.writes(generation)[before:]
+    print(f"{len(late)} late appends, all refused")
     assert all(epoch == 1 and not entries for epoch, entries in late), late
-    check_log(suite, generation, writes)
+    check_refused(suite, monitor, generation)
+    monitor.stop()
+    check_log(suite, generation, monitor.writes(generation))
     assert suite.complete("and then", max_tokens=4), "both workers serve on"
 
 

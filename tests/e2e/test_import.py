@@ -74,7 +74,11 @@ def unknown_dtype(folder, header, payload):
 
 
 def missing(folder, header, payload):
-    del header[VICTIM]
+    begin, end = header.pop(VICTIM)["data_offsets"]
+    payload = payload[:begin] + payload[end:]
+    for name, tensor in header.items():
+        if name != "__metadata__" and tensor["data_offsets"][0] >= end:
+            tensor["data_offsets"] = [at - (end - begin) for at in tensor["data_offsets"]]
     write_model(folder, header, payload)
     return VICTIM
 
