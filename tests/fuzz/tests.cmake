@@ -1,1 +1,6 @@
 fx_add_fuzzer(fuzz/env_fuzz.c DEPS fx_base)
+fx_add_fuzzer(fuzz/config_fuzz.c DEPS fx_model)
+fx_add_fuzzer(fuzz/safetensors_fuzz.c DEPS fx_model)
+if(TARGET fx_queue)
+  fx_add_fuzzer(fuzz/redis_fuzz.c DEPS fx_queue)
+endif()
