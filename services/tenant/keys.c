@@ -2,6 +2,7 @@
 #include "common/base/clock.h"
 #include "common/base/hash.h"
 #include "common/base/log.h"
+#include "common/http/json.h"
 #include "services/tenant/op.h"
 
 enum { KEY_BYTES = 32, KEY_ID_DIGITS = 16, ATTEMPTS_MAX = 3 };
@@ -16,7 +17,7 @@ static bool label_is_valid(const char *label) {
     if (len > TENANT_LABEL_MAX) return false;
     for (const char *c = label; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f) return false;
-    return true;
+    return fx_utf8_valid(fx_span_str(label));
 }
 
 /* A fresh key, and what of it is stored. */
@@ -82,8 +83,8 @@ void keys_create(struct op *op) {
         return;
     }
     if (!label_is_valid(in->label)) {
-        op_refuse(op, FX_INVALID_ARGUMENT, "label: at most %d bytes, no control characters",
-                  TENANT_LABEL_MAX);
+        op_refuse(op, FX_INVALID_ARGUMENT,
+                  "label: at most %d bytes of UTF-8, no control characters", TENANT_LABEL_MAX);
         return;
     }
     op->name = in->tenant;

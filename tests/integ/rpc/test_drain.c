@@ -85,7 +85,7 @@ static void test_slots_come_back(void **state) {
     (void)state;
     fx_server *server = echo_open(&echo, (struct fx_server_opts){.calls_max = 1}, target);
     fx_client *client = echo_client(target, NULL, 0);
-    struct caller caller = {client, "/test.Echo/Hang", 0, 200, 0, FX_OK, ""};
+    struct caller caller = {client, "/test.Echo/Hang", 0, 2500, 0, FX_OK, ""};
     call_start(&caller);
     echo_until(&echo.hanging, 1);
     assert_int_equal(echo_call(client, "/test.Echo/Now", 0, "", 5000, NULL, 0),
@@ -150,11 +150,71 @@ static void test_open_close(void **state) {
     }
 }
 
+enum { STORM_THREADS = 8, STORM_CALLS = 150 };
+
+static bool take_any(void *user, const void *message) {
+    uint32_t *left = user;
+    (void)message;
+    return --*left > 0;
+}
+
+static void storm_stream(fx_client *client, const char *method, uint32_t messages,
+                         uint32_t deadline_ms) {
+    echo_request message = FRACTAL__V1__LIST_TENANTS_REQUEST__INIT;
+    message.page_size = 1000;
+    struct fx_client_request request = {.method = method,
+                                        .message = &message,
+                                        .reply = &fractal__v1__list_tenants_reply__descriptor,
+                                        .deadline_ms = deadline_ms,
+                                        .user = &messages,
+                                        .on_message = take_any};
+    (void)!fx_client_stream_wait(client, &request, NULL);
+}
+
+/* Calls that mostly do not live to their end, by deadline or cancel, at any moment of theirs. */
+static void *storm_thread(void *argument) {
+    struct caller *caller = argument;
+    static const char *const methods[] = {"/test.Echo/Now", "/test.Echo/Hang", "/test.Echo/Later"};
+    uint32_t random = caller->number * 2654435761u + 1;
+    for (int i = 0; i < STORM_CALLS; i++) {
+        random = random * 1664525u + 1013904223u;
+        uint32_t deadline_ms = 1 + (random >> 8) % 12, which = (random >> 16) % 5;
+        if (which < 3)
+            (void)echo_call(caller->client, methods[which], 1, "x", deadline_ms, NULL, 0);
+        else
+            storm_stream(caller->client, which == 3 ? "/test.Echo/Count" : "/test.Echo/Push",
+                         1 + (random >> 20) % 50, deadline_ms);
+    }
+    return NULL;
+}
+
+static void test_storm(void **state) {
+    struct echo echo = {0};
+    char target[64], text[16];
+    struct caller callers[STORM_THREADS];
+    (void)state;
+    fx_server *server = echo_open(&echo, (struct fx_server_opts){.calls_max = 32}, target);
+    fx_client *client = echo_client(target, NULL, 0);
+    for (uint32_t i = 0; i < STORM_THREADS; i++) {
+        callers[i] = (struct caller){.client = client, .number = i};
+        assert_int_equal(pthread_create(&callers[i].thread, NULL, storm_thread, &callers[i]), 0);
+    }
+    for (int i = 0; i < STORM_THREADS; i++)
+        pthread_join(callers[i].thread, NULL);
+    until_active(server, 0); /* not one slot is lost */
+    assert_int_equal(echo.hanging, 0);
+    assert_int_equal(fx_client_calls_active(client), 0);
+    assert_int_equal(echo_call(client, "/test.Echo/Now", 0, "calm", 5000, text, 16), FX_OK);
+    assert_true(fx_server_stop(server, 1000, NULL));
+    fx_client_free(client);
+    echo_close(&echo, server);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slots_exhausted), cmocka_unit_test(test_slots_come_back),
         cmocka_unit_test(test_drain_waits),     cmocka_unit_test(test_drain_cancels_after_grace),
-        cmocka_unit_test(test_open_close),
+        cmocka_unit_test(test_open_close),      cmocka_unit_test(test_storm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -206,8 +206,11 @@ static void test_refused_keys(void **state) {
         flipped[i] = flipped[i] == '0' ? '1' : '0';
         assert_int_equal(authenticate(fixture->client, flipped, NULL), FX_UNAUTHENTICATED);
     }
-    assert_int_equal(create_key(fixture->client, "acme", "line\nbreak", key, key_id),
-                     FX_INVALID_ARGUMENT);
+    static const char *const labels[] = {"line\nbreak", "\xff", "half \xc3", "del\x7f"};
+    for (size_t i = 0; i < FX_TEST_COUNT(labels); i++)
+        assert_int_equal(create_key(fixture->client, "acme", labels[i], key, key_id),
+                         FX_INVALID_ARGUMENT);
+    assert_int_equal(create_key(fixture->client, "acme", "caf\xc3\xa9", key, key_id), FX_OK);
 }
 
 /* Does a file of Redis's append-only folder have this text? */
