@@ -75,7 +75,7 @@ static FX_MUST bool get_positive(const json_t *root, const char *field, double f
     if (value && !json_is_number(value))
         return fx_fail(err, FX_INVALID_ARGUMENT, "%s is not a number", field);
     double number = value ? json_number_value(value) : fallback;
-    if (!(number > 0) || !isfinite((float)number))
+    if (!((float)number > 0) || !isfinite((float)number))
         return fx_fail(err, FX_INVALID_ARGUMENT, "%s is %g, not a number > 0", field, number);
     *out = number;
     return true;

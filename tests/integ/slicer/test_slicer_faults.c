@@ -1,12 +1,13 @@
 /* Imports that meet another, lose their client, or die with the program. */
 #include "tests/integ/slicer/slicer_process.h"
+#include "tests/unit/model/large.h"
 
 static struct slicer_process slicer;
 static char large[FIXTURE_PATH];
 
 static int setup(void **state) {
     slicer_start(&slicer);
-    slicer_make_large(&slicer, large);
+    large_make(slicer.dir.path, large);
     *state = &slicer;
     return 0;
 }

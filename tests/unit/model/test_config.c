@@ -51,6 +51,7 @@ static const struct row rows[] = {
      "head_dim is not a whole number"                                                                                                                                                                      },
     {"eps 0",                              LLAMA ",\"rms_norm_eps\":0}",                                    "",                           FX_INVALID_ARGUMENT, "rms_norm_eps is 0"                         },
     {"eps beyond f32",                     LLAMA ",\"rms_norm_eps\":1e300}",                                "",                           FX_INVALID_ARGUMENT, "rms_norm_eps"                              },
+    {"eps below f32",                      LLAMA ",\"rms_norm_eps\":1e-65}",                                "",                           FX_INVALID_ARGUMENT, "rms_norm_eps"                              },
     {"theta a text",                       LLAMA ",\"rope_theta\":\"1\"}",                                  "",                           FX_INVALID_ARGUMENT, "rope_theta"                                },
     {"tie a text",                         LLAMA ",\"tie_word_embeddings\":\"no\"}",                        "",                           FX_INVALID_ARGUMENT,
      "tie_word_embeddings"                                                                                                                                                                                 },

@@ -20,6 +20,23 @@ static void test_numerics_id(void **state) {
     assert_string_equal(id, "exact/1/f16/f32/0123456789abcdef");
 }
 
+/* Two names of one number, found by trying: the second is refused. */
+static void test_same_number(void **state) {
+    struct fixture_dir store;
+    struct fx_ingest_opts opts = {
+        .folder = FX_GOLDENS "llama", .name = "model-100333", .dtype = FX_MODEL_INT4};
+    fx_error err = {0};
+    (void)state;
+    assert_int_equal(fx_model_number("model-31943"), fx_model_number("model-100333"));
+    fixture_dir_make(&store);
+    opts.store_dir = store.path;
+    fixture_import(opts.folder, store.path, "model-31943", FX_MODEL_INT4, 0, NULL);
+    assert_false(fx_ingest(&opts, NULL, &err));
+    fixture_expect(&err, FX_ALREADY_EXISTS, "same number as 'model-31943'");
+    fixture_import(opts.folder, store.path, "model-31943", FX_MODEL_F16, 0, NULL);
+    fixture_dir_remove(&store);
+}
+
 #define C16 "abcdefghijklmnop"
 #define C64 C16 C16 C16 C16
 static const struct {
@@ -270,11 +287,17 @@ static void test_open_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_number),         cmocka_unit_test(test_numerics_id),
-        cmocka_unit_test(test_names),          cmocka_unit_test(test_bad_names_reach_no_file),
-        cmocka_unit_test(test_list),           cmocka_unit_test(test_weight_digest),
-        cmocka_unit_test(test_tokenizer),      cmocka_unit_test(test_verify),
-        cmocka_unit_test(test_verify_flipped), cmocka_unit_test(test_open_folder),
+        cmocka_unit_test(test_number),
+        cmocka_unit_test(test_same_number),
+        cmocka_unit_test(test_numerics_id),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_bad_names_reach_no_file),
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_weight_digest),
+        cmocka_unit_test(test_tokenizer),
+        cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_verify_flipped),
+        cmocka_unit_test(test_open_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
