@@ -31,8 +31,10 @@ static FX_MUST bool read_sides(struct fx_import *import, fx_error *err) {
             return false;
         if (i != FX_SIDE_CONFIG && !fx_file__exists(path)) continue;
         if (!fx_file__read(path, SIDE_BYTES_MAX, &import->side[i], err)) return false;
-        import->progress.total_bytes += import->side[i].len;
     }
+    if (!fx_import__template(import, err)) return false;
+    for (size_t i = 0; i < FX_SIDES; i++)
+        import->progress.total_bytes += import->side[i].len;
     return fx_model_config_parse(fx_bytes__span(&import->side[FX_SIDE_CONFIG]),
                                  fx_bytes__span(&import->side[FX_SIDE_GENERATION]),
                                  &import->plan.config, err);

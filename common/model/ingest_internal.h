@@ -3,7 +3,7 @@
 #include "common/model/ingest_plan.h"
 #include "common/model/store_stage.h"
 
-/* Copied as they are. */
+/* Copied as they are, but for what fx_import__template does. */
 enum fx_side {
     FX_SIDE_CONFIG,
     FX_SIDE_GENERATION,
@@ -28,6 +28,9 @@ struct fx_import {
     uint64_t reported; /* done_bytes when progress was last told */
 };
 
+/** A template that newer checkpoints keep in chat_template.jinja goes into tokenizer_config.json,
+ *  where it has precedence in transformers too: readers then need two files and not three. */
+FX_MUST bool fx_import__template(struct fx_import *import, fx_error *err);
 /** Adds to progress and tells it about every MiB; false: stop. `import` is a struct fx_import. */
 bool fx_import__step(void *import, uint64_t bytes);
 /** Fills info, config_digest and files once all files are written. */

@@ -1,5 +1,6 @@
 /* Names, lists, digests, and versions that were tampered with. */
 #include <dirent.h>
+#include <jansson.h>
 #include "tests/unit/model/store_fixture.h"
 
 static void test_number(void **state) {
@@ -190,6 +191,42 @@ static void test_tokenizer(void **state) {
     fixture_dir_remove(&store);
 }
 
+/* A template in a file of its own is found in tokenizer_config.json, and wins. */
+static void test_template_file(void **state) {
+    static const char template[] = "{{ messages }}\n\"quoted\" \xc3\xa4";
+    struct fixture_dir store, folder;
+    struct fx_model_info info;
+    struct fx_bytes tokenizer = {0}, config = {0};
+    fx_error err = {0};
+    (void)state;
+    fixture_dir_make(&store);
+    fixture_dir_make(&folder);
+    fixture_copy_model(FX_BUNDLED, folder.path);
+    fixture_copy(FX_BUNDLED, folder.path, "tokenizer.json");
+    fixture_write(folder.path, "chat_template.jinja", template, sizeof template - 1);
+    for (int with_config = 0; with_config < 2; with_config++) {
+        if (with_config) fixture_copy(FX_BUNDLED, folder.path, "tokenizer_config.json");
+        fixture_import(folder.path, store.path, "m", FX_MODEL_INT4, 0, &info);
+        assert_true(info.has_chat_template);
+        assert_true(
+            fx_store_tokenizer(store.path, info.tokenizer_digest, &tokenizer, &config, &err));
+        json_t *root = json_loadb((const char *)config.at, config.len, 0, NULL);
+        assert_string_equal(json_string_value(json_object_get(root, "chat_template")), template);
+        assert_int_equal(json_object_get(root, "eos_token") != NULL, with_config);
+        json_decref(root);
+        free(tokenizer.at);
+        free(config.at);
+    }
+    fixture_write(folder.path, "chat_template.jinja", "\xff", 1);
+    assert_false(fx_ingest(
+        &(struct fx_ingest_opts){
+            .folder = folder.path, .store_dir = store.path, .name = "m", .dtype = FX_MODEL_INT4},
+        NULL, &err));
+    fixture_expect(&err, FX_INVALID_ARGUMENT, "chat_template.jinja is not UTF-8");
+    fixture_dir_remove(&folder);
+    fixture_dir_remove(&store);
+}
+
 static bool stop(void *ctx) {
     return ++*(int *)ctx >= 3;
 }
@@ -295,6 +332,7 @@ int main(void) {
         cmocka_unit_test(test_list),
         cmocka_unit_test(test_weight_digest),
         cmocka_unit_test(test_tokenizer),
+        cmocka_unit_test(test_template_file),
         cmocka_unit_test(test_verify),
         cmocka_unit_test(test_verify_flipped),
         cmocka_unit_test(test_open_folder),
