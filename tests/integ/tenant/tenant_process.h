@@ -90,8 +90,10 @@ static inline void tenant_start(struct tenant_process *process) {
     const char *const env[] = {"FX_GRPC_ADDR=127.0.0.1:0", "FX_ADMIN_ADDR=127.0.0.1:0", token,
                                redis, NULL};
     tenant_exec(process, env, NULL);
-    if (!tenant_log_until(process, "event=redis_ready")) print_error("%s\n", process->log);
-    assert_non_null(strstr(process->log, "event=redis_ready"));
+    bool up = tenant_log_until(process, "event=redis_ready") &&
+              tenant_log_until(process, "event=started"); /* by another thread: any order */
+    if (!up) print_error("%s\n", process->log);
+    assert_true(up);
     process->port = log_number(process->log, " port=");
     process->admin_port = log_number(process->log, "admin_port=");
 }

@@ -54,6 +54,7 @@ static void test_second_replica(void **state) {
                                redis, NULL};
     tenant_exec(&second, env, NULL);
     assert_true(tenant_log_until(&second, "event=redis_ready"));
+    assert_true(tenant_log_until(&second, "event=started"));
     second.port = log_number(second.log, " port=");
     fx_client *one = tenant_client(&first, false), *two = tenant_client(&second, false);
     assert_int_equal(create_tenant(one, "acme", 1, NULL), FX_OK);
