@@ -114,5 +114,5 @@ void fx_weight_row(const struct fx_weight *weight, uint32_t row, float *out) {
         return;
     case FX_LAYOUT_I4_T8: row_i4(weight, row, out); return;
     }
-    FX_ASSERT(!"a layout");
+    fx_assert_failed("a layout", __FILE__, __LINE__);
 }

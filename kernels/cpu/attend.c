@@ -111,6 +111,8 @@ static void attend_group(const struct fx_attend *attend, const struct fx_group *
     }
 }
 
+/** fx_ref_attend.
+ *  @shape q, out [heads*head_dim]; pages at struct fx_kv  @pre first <= position  @tol exact */
 void fx_avx2_attend(const struct fx_attend *attend, uint32_t kv_head) {
     uint32_t shared = attend->shape->heads / attend->shape->kv_heads;
     size_t dim = attend->shape->head_dim;

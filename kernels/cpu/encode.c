@@ -42,6 +42,8 @@ static int32_t encode_block(const float *x, float scale, int8_t *q) {
     return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
 }
 
+/** fx_ref_encode.
+ *  @shape x, q [blocks*64], scale, offset [blocks]  @pre x is 0 past cols  @tol exact */
 void fx_avx2_encode(const struct fx_act *act, uint32_t row) {
     for (uint32_t block = 0; block < act->blocks; block++) {
         size_t at = (size_t)row * act->stride + (size_t)block * FX_BLOCK;

@@ -24,6 +24,8 @@ static void write_f32(const float *k, const float *v, uint32_t head_dim, uint32_
     memcpy(v_page + (size_t)token * head_dim, v, head_dim * sizeof *v);
 }
 
+/** fx_ref_kv_write.
+ *  @shape k, v [head_dim]; pages at struct fx_kv  @pre head_dim % 8 == 0  @tol exact */
 void fx_avx2_kv_write(const struct fx_kv *kv, const float *k, const float *v, uint32_t head_dim,
                       uint32_t page_tokens, uint32_t token, uint8_t *k_page, uint8_t *v_page) {
     if (kv->type == FX_KV_F16)

@@ -56,7 +56,8 @@ FX_INLINE void multiply(const struct block *block, const int rows, const int til
 SHAPE(6, 2)
 SHAPE(6, 1)
 SHAPE(4, 2)
-SHAPE(4, 1) SHAPE(2, 4) SHAPE(2, 2) SHAPE(2, 1) SHAPE(1, 8) SHAPE(1, 4) SHAPE(1, 2) SHAPE(1, 1)
+SHAPE(4, 1)
+SHAPE(2, 4) SHAPE(2, 2) SHAPE(2, 1) SHAPE(1, 8) SHAPE(1, 4) SHAPE(1, 2) SHAPE(1, 1)
 
     /* Shapes by rows, wide ones first: the first that fits what is left is taken. */
     static const struct shape {
@@ -110,6 +111,8 @@ static void multiply_strip(const struct fx_mul *mul, uint32_t row, uint32_t rows
     }
 }
 
+/** fx_ref_matmul.
+ *  @shape act [rows][cols], weight [out][cols] T8 f32 or f16, out [rows][out_stride]  @tol exact */
 void fx_avx2_matmul(const struct fx_mul *mul, uint32_t tile_begin, uint32_t tile_end) {
     if (mul->weight->layout == FX_LAYOUT_I4_T8) {
         fx_avx2_matmul_i4(mul, tile_begin, tile_end);

@@ -113,6 +113,9 @@ static void multiply_rows(const struct fx_mul *mul, struct block *block, uint32_
         multiply_1(block);
 }
 
+/** fx_ref_matmul over int4 weights.
+ *  @shape act codes [rows][blocks*64], weight [out][cols] I4_T8, out [rows][out_stride]
+ *  @tol exact */
 void fx_avx2_matmul_i4(const struct fx_mul *mul, uint32_t tile_begin, uint32_t tile_end) {
     struct block block = {.blocks = mul->act->blocks, .add = mul->add};
     size_t tile_bytes = (size_t)block.blocks * FX_I4_TILE_BYTES;

@@ -1,5 +1,7 @@
 #include "kernels/cpu/avx2.h"
 
+/** fx_ref_swiglu.
+ *  @shape all [n]  @tol exact */
 void fx_avx2_swiglu(const float *gate, const float *up, uint32_t n, float *out) {
     const __m256 sign = _mm256_set1_ps(-0.0f), one = _mm256_set1_ps(1.0f);
     uint32_t i = 0;
@@ -21,6 +23,8 @@ static float combined(const float *rows, const uint32_t *slot, const int32_t *ch
     return acc;
 }
 
+/** fx_ref_combine.
+ *  @shape rows [..][n]; slot, chosen, weight [count]; x [n]  @tol exact */
 void fx_avx2_combine(const float *rows, const uint32_t *slot, const int32_t *chosen,
                      const float *weight, uint32_t count, uint32_t n, float *x) {
     uint32_t i = 0;

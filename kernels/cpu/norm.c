@@ -20,6 +20,8 @@ static float sum_of_squares(const float *x, uint32_t cols) {
     return fx_avx2_merge(low, high);
 }
 
+/** fx_ref_norm.
+ *  @shape x, gain, out [cols] f32  @pre cols >= 1  @tol exact */
 void fx_avx2_norm(const float *x, const float *gain, uint32_t cols, float eps, float *out) {
     float mean = sum_of_squares(x, cols) / (float)cols;
     float factor = 1.0f / sqrtf(mean + eps);

@@ -46,10 +46,10 @@ FX_INLINE void panel_run(const struct fx_panel *panel, const bool half, const in
 SHAPE(1, 8)
 SHAPE(1, 4)
 SHAPE(1, 2)
-SHAPE(1, 1) SHAPE(2, 4) SHAPE(2, 2) SHAPE(2, 1) SHAPE(3, 4) SHAPE(3, 2) SHAPE(3, 1) SHAPE(4, 2)
-    SHAPE(4, 1)
+SHAPE(1, 1)
+SHAPE(2, 4) SHAPE(2, 2) SHAPE(2, 1) SHAPE(3, 4) SHAPE(3, 2) SHAPE(3, 1) SHAPE(4, 2) SHAPE(4, 1)
 
-        static const struct shape {
+    static const struct shape {
     uint32_t heads, vectors;
     void (*run[2])(const struct fx_panel *panel, bool resume); /* f32, f16 */
 } shapes[] = {

@@ -1,5 +1,7 @@
 #include "kernels/cpu/avx2.h"
 
+/** fx_ref_rope.
+ *  @shape head [2*half], cos, sin [half]  @tol exact */
 void fx_avx2_rope(float *head, const float *cos, const float *sin, uint32_t half) {
     uint32_t i = 0;
     for (; i + FX_LANES <= half; i += FX_LANES) {

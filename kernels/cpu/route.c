@@ -24,6 +24,9 @@ static float exponentials(const float *logits, uint32_t experts, float max, floa
     return fx_avx2_merge(chain[0], chain[1]);
 }
 
+/** fx_ref_route.
+ *  @shape logits [experts]; chosen, weight [count]  @pre count <= experts <= FX_EXPERTS_MAX  @tol
+ * exact */
 void fx_avx2_route(const float *logits, uint32_t experts, uint32_t count, int32_t *chosen,
                    float *weight) {
     float value[FX_EXPERTS_MAX + FX_LANES];
