@@ -2,6 +2,7 @@
 add_library(fx_flags INTERFACE)
 target_compile_options(fx_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
   -Wstrict-prototypes -Wmissing-prototypes -Wvla -ffp-contract=off -fno-math-errno
+  $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation> # a text that is cut is cut on purpose
   $<$<BOOL:${FX_WERROR}>:-Werror>)
 target_compile_definitions(fx_flags INTERFACE _GNU_SOURCE FX_VERSION="${PROJECT_VERSION}")
 target_include_directories(fx_flags INTERFACE ${CMAKE_SOURCE_DIR})
