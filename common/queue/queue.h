@@ -164,7 +164,7 @@ struct fx_queue_model {
 };
 typedef void (*fx_queue_on_models)(void *ctx, const struct fx_queue_model *models, size_t count,
                                    const fx_error *err);
-/** Models that ever had a worker; at most FX_QUEUE_MODELS_MAX. */
+/** Models that had a worker and were not forgotten; at most FX_QUEUE_MODELS_MAX. */
 FX_MUST bool fx_queue_models(fx_queue *queue, fx_queue_on_models done, void *ctx, fx_error *err);
 
 /** A scheduler's hints: something to dispatch or a slot that came free. model 0: read everything
@@ -215,6 +215,10 @@ typedef void (*fx_queue_on_beat)(void *ctx, const fx_error *err);
  *  @err INVALID_ARGUMENT (empty or over-long texts, slots) */
 FX_MUST bool fx_queue_beat(fx_queue *queue, const struct fx_beat *beat, fx_queue_on_beat done,
                            void *ctx, fx_error *err);
+
+/** Takes a model that has neither workers nor work from the list; a heartbeat puts it back. */
+FX_MUST bool fx_queue_forget(fx_queue *queue, uint32_t model, fx_queue_on_beat done, void *ctx,
+                             fx_error *err);
 
 struct fx_task {
     fx_gen_id id;

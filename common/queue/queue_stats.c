@@ -58,6 +58,17 @@ bool fx_queue_beat(fx_queue *queue, const struct fx_beat *beat, fx_queue_on_beat
     return fx_queue__sent(call, beat_send(call, beat, err));
 }
 
+bool fx_queue_forget(fx_queue *queue, uint32_t model, fx_queue_on_beat done, void *ctx,
+                     fx_error *err) {
+    fx_queue_call *call;
+    struct fx_key number;
+    fx_span words[] = {fx_span_str("HDEL"), fx_span_str(FX_KEY_MODELS),
+                       fx_key_number(&number, model)};
+    if (!fx_queue__call(queue, on_beat, ctx, &call, err)) return false;
+    call->done.beat = done;
+    return fx_queue__sent(call, fx_queue__command(call, words, FX_COUNT(words), err));
+}
+
 /* ---- stats ---- */
 
 /* "slots free context leaving numerics" */

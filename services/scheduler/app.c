@@ -76,8 +76,9 @@ bool scheduler_app_ready(void *ctx, char *reason) {
 static void queue_gauge(struct scheduler_app *app, fx_buf *out, const char *name, const char *help,
                         uint64_t (*of)(const struct fx_queue_stats *stats)) {
     fx_metric_family(out, FX_METRIC_GAUGE, name, help);
-    for (uint32_t i = 0; i < app->shown_count; i++)
-        fx_metric_sample(out, name, "model", app->shown[i].name, of(&app->shown[i].stats));
+    for (uint32_t i = 0; i < FX_QUEUE_MODELS_MAX; i++)
+        if (app->shown[i].used)
+            fx_metric_sample(out, name, "model", app->shown[i].name, of(&app->shown[i].stats));
 }
 
 static uint64_t waiting_of(const struct fx_queue_stats *stats) {

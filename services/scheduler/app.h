@@ -19,6 +19,7 @@ enum {
     EXPECTED_TOKENS_MAX = 512, /* what a fair share is charged before the real length is known */
     DISPATCH_TICK_MS = 100,
     STATS_TICK_MS = 500,
+    FORGET_MS = 600000,    /* a model without workers and work is kept for so long */
     STATS_FRESH_MS = 1500, /* older ones are read again before a submission is judged by them */
     STUCK_MS = 5000,       /* a loop that has not turned for so long is not ready ... */
     DEAD_MS = 30000,       /* ... or not alive */
@@ -28,14 +29,17 @@ enum {
 struct model {
     uint32_t number;
     char name[FX_QUEUE_NAME_MAX + 1];
+    bool used; /* a free place otherwise */
     bool dispatching, dispatch_again, reclaiming, reading;
     uint64_t read_ms;            /* when `stats` was read; 0 = never */
+    uint64_t busy_ms;            /* when it last had a worker or work */
     struct fx_queue_stats stats; /* without `live` */
     struct scheduler_app *app;
 };
 
 /** One model's numbers as /metrics shows them. */
 struct shown {
+    bool used;
     char name[FX_QUEUE_NAME_MAX + 1];
     struct fx_queue_stats stats;
 };
@@ -49,12 +53,10 @@ struct scheduler_app {
     fx_server *server;
     struct event *dispatch_tick, *reclaim_tick, *stats_tick;
     struct model models[FX_QUEUE_MODELS_MAX];
-    uint32_t model_count;
     bool listing;
 
     pthread_mutex_t lock; /* shown */
     struct shown shown[FX_QUEUE_MODELS_MAX];
-    uint32_t shown_count;
 
     _Atomic bool redis_ready;
     _Atomic uint32_t redis_reconnects;
@@ -86,6 +88,7 @@ bool model_is_fresh(const struct model *model);
 void model_keep(struct model *model, const struct fx_queue_stats *stats);
 /** Reads the list of models and the numbers of each. */
 void models_refresh(struct scheduler_app *app);
+void models_each(struct scheduler_app *app, void (*fn)(struct model *model));
 
 /* work.c; on the loop's thread */
 void model_dispatch(struct model *model);

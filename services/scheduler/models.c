@@ -3,44 +3,77 @@
 #include "common/base/clock.h"
 
 struct model *model_find(struct scheduler_app *app, uint32_t number) {
-    for (uint32_t i = 0; i < app->model_count; i++)
-        if (app->models[i].number == number) return &app->models[i];
+    for (uint32_t i = 0; i < FX_QUEUE_MODELS_MAX; i++)
+        if (app->models[i].used && app->models[i].number == number) return &app->models[i];
+    return NULL;
+}
+
+static struct model *model_new(struct scheduler_app *app, uint32_t number) {
+    for (uint32_t i = 0; i < FX_QUEUE_MODELS_MAX; i++) {
+        struct model *model = &app->models[i];
+        if (model->used) continue;
+        *model =
+            (struct model){.app = app, .number = number, .used = true, .busy_ms = fx_clock_ms()};
+        return model;
+    }
     return NULL;
 }
 
 struct model *model_add(struct scheduler_app *app, uint32_t number, const char *name) {
     struct model *model = model_find(app, number);
-    if (!model && app->model_count == FX_QUEUE_MODELS_MAX) return NULL;
-    if (!model) {
-        model = &app->models[app->model_count++];
-        *model = (struct model){.number = number, .app = app};
-    }
-    if (name) (void)snprintf(model->name, sizeof model->name, "%s", name);
+    if (!model) model = model_new(app, number);
+    if (model && name) (void)snprintf(model->name, sizeof model->name, "%s", name);
     return model;
+}
+
+void models_each(struct scheduler_app *app, void (*fn)(struct model *model)) {
+    for (uint32_t i = 0; i < FX_QUEUE_MODELS_MAX; i++)
+        if (app->models[i].used) fn(&app->models[i]);
 }
 
 bool model_is_fresh(const struct model *model) {
     return model->read_ms && fx_clock_ms() - model->read_ms < STATS_FRESH_MS;
 }
 
-void model_keep(struct model *model, const struct fx_queue_stats *stats) {
+static void show(const struct model *model) {
     struct scheduler_app *app = model->app;
-    size_t at = (size_t)(model - app->models);
+    struct shown *shown = &app->shown[model - app->models];
+    (void)pthread_mutex_lock(&app->lock);
+    shown->used = model->used;
+    shown->stats = model->stats;
+    (void)snprintf(shown->name, sizeof shown->name, "%s", model->name);
+    (void)pthread_mutex_unlock(&app->lock);
+}
+
+void model_keep(struct model *model, const struct fx_queue_stats *stats) {
     model->stats = *stats;
     model->stats.live = NULL;
     model->stats.live_count = 0;
     model->read_ms = fx_clock_ms();
-    (void)pthread_mutex_lock(&app->lock);
-    app->shown[at].stats = model->stats;
-    (void)snprintf(app->shown[at].name, sizeof app->shown[at].name, "%s", model->name);
-    app->shown_count = app->model_count;
-    (void)pthread_mutex_unlock(&app->lock);
+    if (stats->live_count || stats->waiting || stats->running) model->busy_ms = model->read_ms;
+    show(model);
+}
+
+static void on_forgotten(void *ctx, const fx_error *err) {
+    (void)ctx, (void)err; /* still listed: it will be forgotten again */
+}
+
+/* Its place is free again, here and in the list of Redis. */
+static void forget_if_idle(struct model *model) {
+    fx_error err;
+    bool in_use = model->dispatching || model->reclaiming || model->reading;
+    if (in_use || model->read_ms - model->busy_ms < FORGET_MS) return;
+    if (!fx_queue_forget(model->app->queue, model->number, on_forgotten, NULL, &err)) return;
+    model->used = false;
+    show(model);
 }
 
 static void on_stats(void *ctx, const struct fx_queue_stats *stats, const fx_error *err) {
     struct model *model = ctx;
     model->reading = false;
-    if (!err) model_keep(model, stats);
+    if (err) return;
+    model_keep(model, stats);
+    forget_if_idle(model);
 }
 
 /* What can't be read now is read by the next tick. */
@@ -59,8 +92,7 @@ static void on_models(void *ctx, const struct fx_queue_model *models, size_t cou
         struct model *model = model_add(app, models[i].number, models[i].name);
         if (model && !known) model_dispatch(model);
     }
-    for (uint32_t i = 0; i < app->model_count; i++)
-        model_read(&app->models[i]);
+    models_each(app, model_read);
 }
 
 void models_refresh(struct scheduler_app *app) {

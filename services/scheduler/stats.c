@@ -35,19 +35,20 @@ static void on_stats(void *ctx, const struct fx_queue_stats *stats, const fx_err
 
 static void ask(struct op *op, uint32_t model) {
     fx_error err;
-    if (fx_queue_stats(op->app->queue, model, on_stats, op, &err)) return;
-    op->failed = true;
-    op->left--;
+    if (fx_queue_stats(op->app->queue, model, on_stats, op, &err))
+        op->left++;
+    else
+        op->failed = true;
 }
 
 static void stats_start(struct op *op) {
-    uint32_t count = op->model ? 1 : op->app->model_count;
     fractal__v1__queue_stats_reply__init(&op->reply);
-    op->reply.queues = op_alloc(op, count + 1, sizeof(Fractal__V1__ModelQueue *));
+    op->reply.queues = op_alloc(op, FX_QUEUE_MODELS_MAX, sizeof(Fractal__V1__ModelQueue *));
     if (!op->reply.queues) return;
-    op->left = count + 1; /* one for this function: the answers come later */
-    for (uint32_t i = 0; i < count; i++)
-        ask(op, op->model ? op->model : op->app->models[i].number);
+    op->left = 1; /* for this function: the answers come later */
+    if (op->model) ask(op, op->model);
+    for (uint32_t i = 0; !op->model && i < FX_QUEUE_MODELS_MAX; i++)
+        if (op->app->models[i].used) ask(op, op->app->models[i].number);
     if (--op->left == 0) stats_end(op);
 }
 

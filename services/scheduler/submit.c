@@ -148,7 +148,11 @@ static void on_stats(void *ctx, const struct fx_queue_stats *stats, const fx_err
     }
     struct model *model = stats->workers ? model_add(op->app, op->model, NULL) : NULL;
     if (model) model_keep(model, stats);
-    judge(op, stats);
+    if (stats->workers && !model) /* nobody here would dispatch it */
+        op_refuse(op, FX_RESOURCE_EXHAUSTED, NO_WORKER_RETRY_MS, "%d models are served already",
+                  FX_QUEUE_MODELS_MAX);
+    else
+        judge(op, stats);
 }
 
 /* Known numbers are good enough to admit; to refuse they are read again. */

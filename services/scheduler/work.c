@@ -45,8 +45,7 @@ void work_hint(void *ctx, uint32_t number) {
     struct scheduler_app *app = ctx;
     if (!number) {
         models_refresh(app);
-        for (uint32_t i = 0; i < app->model_count; i++)
-            model_dispatch(&app->models[i]);
+        models_each(app, model_dispatch);
         return;
     }
     struct model *model = model_add(app, number, NULL);
@@ -60,17 +59,13 @@ static void on_dispatch_tick(evutil_socket_t fd, short what, void *ctx) {
     struct scheduler_app *app = ctx;
     (void)fd, (void)what;
     app->ticked_ms = fx_clock_ms();
-    if (!app->redis_ready) return;
-    for (uint32_t i = 0; i < app->model_count; i++)
-        model_dispatch(&app->models[i]);
+    if (app->redis_ready) models_each(app, model_dispatch);
 }
 
 static void on_reclaim_tick(evutil_socket_t fd, short what, void *ctx) {
     struct scheduler_app *app = ctx;
     (void)fd, (void)what;
-    if (!app->redis_ready) return;
-    for (uint32_t i = 0; i < app->model_count; i++)
-        model_reclaim(&app->models[i]);
+    if (app->redis_ready) models_each(app, model_reclaim);
 }
 
 static void on_stats_tick(evutil_socket_t fd, short what, void *ctx) {

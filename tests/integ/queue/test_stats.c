@@ -87,6 +87,29 @@ static void on_models(void *ctx, const struct fx_queue_model *models, size_t cou
     *(bool *)ctx = true;
 }
 
+static void on_no_models(void *ctx, const struct fx_queue_model *models, size_t count,
+                         const fx_error *err) {
+    assert_null(err);
+    assert_non_null(models);
+    assert_int_equal(count, 0);
+    *(bool *)ctx = true;
+}
+
+static void forgets_models(struct rig *rig) {
+    struct beats beats = {0};
+    bool done = false;
+    fx_error err = {0};
+    rig_beat(rig, "w", 1);
+    assert_true(fx_queue_forget(rig->queue, RIG_MODEL, on_beat, &beats, &err));
+    rig_until(rig, &beats.done);
+    assert_true(fx_queue_models(rig->queue, on_no_models, &done, &err));
+    rig_until(rig, &done);
+    rig_beat(rig, "w", 1);
+    done = false;
+    assert_true(fx_queue_models(rig->queue, on_models, &done, &err));
+    rig_until(rig, &done);
+}
+
 static void lists_models(struct rig *rig) {
     bool done = false;
     fx_error err = {0};
@@ -162,6 +185,7 @@ static const struct rig_row rows[] = {
     {"the dead are forgotten",     the_dead_are_forgotten    },
     {"too many workers",           too_many_workers          },
     {"bad beats",                  bad_beats                 },
+    {"forgets models",             forgets_models            },
     {"lists models",               lists_models              },
     {"tells each worker",          tells_each_worker         },
     {"freed with calls in flight", freed_with_calls_in_flight},
