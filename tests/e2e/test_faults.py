@@ -75,6 +75,9 @@ def a_hang_up_without_streaming_frees_the_slot(suite):
             {"model": MODEL, "prompt": PROMPT, "max_tokens": 900, "temperature": 0}), {
                 "Authorization": f"Bearer {suite.key}", "Content-Type": "application/json"})
         worker = busy_worker(suite)
+        decoded = worker.metrics()["fractal_worker_tokens_decoded_total"]
+        wait_for(lambda: worker.metrics()["fractal_worker_tokens_decoded_total"] >= decoded + 5,
+                 "it decodes", 10)
         connection.close()
         times.append(freed_after(worker))
     check_freed(times)
