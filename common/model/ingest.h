@@ -5,7 +5,7 @@
 
 enum {
     FX_PART_BYTES_MAX = 150000000, /* of one part file, header included */
-    FX_PART_BYTES_MIN = 16384,
+    FX_PART_BYTES_MIN = 4096,
 };
 
 struct fx_ingest_progress {

@@ -10,7 +10,7 @@ enum {
     SLICER_ARENA_BYTES = 64 * 1024,
     SLICER_MESSAGE_BYTES_MAX = 96 * 1024 * 1024, /* a tokenizer */
     SLICER_VERIFIES_MAX = 4,                     /* that wait */
-    SLICER_PROGRESS_MS = 100,                    /* at most one message in so long */
+    SLICER_PROGRESS_MS = 50,                     /* at most one message in so long */
     SLICER_LAST_SEND_MS = 10000,                 /* for the client to take the last message */
 };
 
