@@ -3,8 +3,8 @@
 
 enum {
     FX_TOKENIZER_AFFIX_MAX = 8,
-    FX_ID_NONE = UINT32_MAX,
 };
+#define FX_ID_NONE UINT32_MAX
 
 struct fx_token {
     const uint8_t *at; /* in the tokenizer's pool; NULL: no such token */

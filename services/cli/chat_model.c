@@ -40,7 +40,7 @@ bool cli_only_model(const char *base_url, const char *api_key, char out[CLI_MODE
         return false;
     fx_auto(char) body = reply.body;
     if (reply.status != 200) return cli_http_refused(&reply, err);
-    fx_auto(json_t) root = json_loadb(reply.body, reply.body_len, 0, NULL);
+    fx_auto(json_t) root = json_loadb(body, reply.body_len, 0, NULL);
     const json_t *models = json_object_get(root, "data");
     if (!json_is_array(models)) return fx_fail(err, FX_DATA_LOSS, "%s: not a list", url);
     return choose(models, out, err);
