@@ -55,8 +55,11 @@ void io_pull(worker_io *io);
 /* write.c: sends what is new, ends what has ended, frees what is done. */
 void io_flush(worker_io *io);
 void io_news(worker_io *io);
-/* The lease is gone: nothing is written any more, the engine lets go. */
-void io_gen_lost(worker_io *io, struct gen *gen);
+/* What append, finish and renew said; `first`: of the tokens that were sent. */
+void io_gen_answered(worker_io *io, struct gen *gen, uint32_t first,
+                     const struct fx_write_result *result);
+/* Nothing is written any more, the engine stops. */
+void io_gen_let_go(worker_io *io, struct gen *gen);
 void io_gen_cancel(worker_io *io, struct gen *gen);
 /* Frees the slot when engine and queue are done with it. */
 void io_gen_settle(worker_io *io, struct gen *gen);

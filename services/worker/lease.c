@@ -4,8 +4,7 @@ static void on_renew(void *ctx, const struct fx_write_result *result, const fx_e
     struct gen *gen = ctx;
     worker_io *io = gen->io;
     gen->calls--;
-    if (!err && result->status != FX_QUEUE_OK) io_gen_lost(io, gen);
-    if (!err && result->cancelled) io_gen_cancel(io, gen);
+    if (!err) io_gen_answered(io, gen, gen->sent + 1, result);
     io_gen_settle(io, gen);
     if (!err) io_flush(io);
 }
@@ -37,6 +36,6 @@ void io_give_back(worker_io *io) {
     for (uint32_t i = 0; i < io->slots; i++)
         if (held(&io->gens[i])) {
             renew(io, &io->gens[i], true);
-            io_gen_lost(io, &io->gens[i]);
+            io_gen_let_go(io, &io->gens[i]);
         }
 }

@@ -20,11 +20,18 @@ static void drop(worker_io *io, struct gen *gen) {
     engine_thread_order(io->opts.engine, (struct order){ORDER_DROP, gen});
 }
 
-void io_gen_lost(worker_io *io, struct gen *gen) {
+void io_gen_let_go(worker_io *io, struct gen *gen) {
     if (gen->lost || gen->finished) return;
     gen->lost = true;
-    status_add(io->opts.status, STATUS_LEASES_LOST, 1);
     drop(io, gen);
+}
+
+static void gen_lost(worker_io *io, struct gen *gen) {
+    if (gen->lost || gen->finished) return;
+    status_add(io->opts.status, STATUS_LEASES_LOST, 1);
+    fx_log(FX_LOG_WARN, FX_EVENT("lease_lost"), FX_KI("epoch", gen->epoch),
+           FX_KI("tokens", gen->have));
+    io_gen_let_go(io, gen);
 }
 
 void io_gen_cancel(worker_io *io, struct gen *gen) {
@@ -38,7 +45,7 @@ static void resend_from(struct gen *gen, uint32_t first) {
     if (first - 1 < gen->sent) gen->sent = first - 1;
 }
 
-static void answered(worker_io *io, struct gen *gen, uint32_t first,
+void io_gen_answered(worker_io *io, struct gen *gen, uint32_t first,
                      const struct fx_write_result *result) {
     switch (result->status) {
     case FX_QUEUE_OK:
@@ -54,7 +61,7 @@ static void answered(worker_io *io, struct gen *gen, uint32_t first,
         io_gen_cancel(io, gen);
         return;
     default: /* lease lost, token differs, generation unknown: not ours to write any more */
-        io_gen_lost(io, gen);
+        gen_lost(io, gen);
     }
 }
 
@@ -68,7 +75,7 @@ static void on_append(void *ctx, size_t index, const struct fx_write_result *res
     if (err)
         resend_from(gen, write->first[index]);
     else
-        answered(io, gen, write->first[index], result);
+        io_gen_answered(io, gen, write->first[index], result);
     io_gen_settle(io, gen);
     if (write->left == 0 && !err) io_flush(io);
 }
@@ -132,7 +139,7 @@ static void on_finish(void *ctx, const struct fx_write_result *result, const fx_
     if (!err && result->status == FX_QUEUE_OK)
         ended(io, gen);
     else if (!err)
-        answered(io, gen, gen->sent + 1, result);
+        io_gen_answered(io, gen, gen->sent + 1, result);
     io_gen_settle(io, gen);
     if (!err) io_flush(io);
 }

@@ -232,3 +232,12 @@ uint64_t fleet_proc_kib(const struct fleet *fleet, uint32_t worker, const char *
     fail_msg("%s has no %s", path, key);
     return 0;
 }
+
+bool fleet_log_has(const struct fleet *fleet, uint32_t worker, const char *text) {
+    char line[512];
+    fx_auto(FILE) file = fopen(fleet->workers[worker].log, "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file))
+        if (strstr(line, text)) return true;
+    return false;
+}

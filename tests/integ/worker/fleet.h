@@ -36,6 +36,8 @@ void fleet_worker_start(struct fleet *fleet, uint32_t worker, const char *const 
 void fleet_worker_stop(struct fleet *fleet, uint32_t worker);
 /* GetWorker; numbers only. */
 Fractal__V1__WorkerStatus fleet_status(struct fleet *fleet, uint32_t worker);
+/* Does its log have a line with `text`? */
+bool fleet_log_has(const struct fleet *fleet, uint32_t worker, const char *text);
 /* A number of /proc/PID/status in KiB, "RssAnon:". */
 uint64_t fleet_proc_kib(const struct fleet *fleet, uint32_t worker, const char *key);
 
@@ -55,6 +57,8 @@ struct fleet_ask {
 /* A prompt made of `text`'s bytes behind BOS. */
 struct fleet_ask fleet_ask(const char *text, uint32_t max_tokens, float temperature, uint64_t seed);
 void fleet_submit(struct fleet *fleet, struct fleet_ask *ask);
+/* All in one go. */
+void fleet_submit_all(struct fleet *fleet, struct fleet_ask *asks, size_t count);
 /* Runs the loop for a while. */
 void fleet_sleep(struct fleet *fleet, uint32_t ms);
 /* Runs the loop until `done(ctx)`; fails the test after `ms`. */

@@ -77,7 +77,7 @@ static bool is_submitted(void *ctx) {
     return ((struct fleet_ask *)ctx)->submitted;
 }
 
-void fleet_submit(struct fleet *fleet, struct fleet_ask *ask) {
+static void submit_send(struct fleet *fleet, struct fleet_ask *ask) {
     uint8_t task[8 * FLEET_TOKENS_MAX];
     fx_error err = {0};
     const struct fx_submit submit = {
@@ -90,9 +90,22 @@ void fleet_submit(struct fleet *fleet, struct fleet_ask *ask) {
         .task = {task, task_pack(ask, task)},
     };
     if (!fx_queue_submit(fleet->queue, &submit, on_submit, ask, &err)) fail_msg("%s", err.text);
-    fleet_until(fleet, is_submitted, ask, ANSWER_MS);
-    if (!fx_queue_watch(fleet->queue, fleet->model, &ask->id, 0, on_tokens, ask, &ask->watch, &err))
-        fail_msg("%s", err.text);
+}
+
+void fleet_submit_all(struct fleet *fleet, struct fleet_ask *asks, size_t count) {
+    fx_error err = {0};
+    for (size_t i = 0; i < count; i++)
+        submit_send(fleet, &asks[i]);
+    for (size_t i = 0; i < count; i++) {
+        fleet_until(fleet, is_submitted, &asks[i], ANSWER_MS);
+        if (!fx_queue_watch(fleet->queue, fleet->model, &asks[i].id, 0, on_tokens, &asks[i],
+                            &asks[i].watch, &err))
+            fail_msg("%s", err.text);
+    }
+}
+
+void fleet_submit(struct fleet *fleet, struct fleet_ask *ask) {
+    fleet_submit_all(fleet, ask, 1);
 }
 
 static bool has_ended(void *ctx) {

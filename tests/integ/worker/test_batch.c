@@ -2,7 +2,7 @@
 
 /* 32 generations at once: each text is the one of the same request alone, and the weights are read
  * once for many rows. */
-enum { STREAMS = 32, TOKENS = 256 };
+enum { STREAMS = 32, TOKENS = 700 };
 
 static const char *const openings[] = {"It was", "The ", "My dear sir", "Upon the whole, "};
 
@@ -11,10 +11,9 @@ static void test_batch(void **state) {
     fleet_auto fleet = fleet_open(1, (const char *const[]){"FX_SLOTS_MAX=32", NULL});
     static struct fleet_ask asks[STREAMS];
     Fractal__V1__WorkerStatus before = fleet_status(fleet, 0);
-    for (uint32_t i = 0; i < STREAMS; i++) {
+    for (uint32_t i = 0; i < STREAMS; i++)
         asks[i] = fleet_ask(openings[i % 4], TOKENS, i % 2 ? 0.8F : 0, i);
-        fleet_submit(fleet, &asks[i]);
-    }
+    fleet_submit_all(fleet, asks, STREAMS);
     for (uint32_t i = 0; i < STREAMS; i++)
         fleet_wait(fleet, &asks[i], 60000);
     Fractal__V1__WorkerStatus after = fleet_status(fleet, 0);
@@ -40,10 +39,9 @@ static void test_scarce_kv(void **state) {
     (void)state;
     fleet_auto fleet = fleet_open(1, (const char *const[]){"FX_KV_MIB=2", NULL});
     static struct fleet_ask asks[8];
-    for (uint32_t i = 0; i < 8; i++) {
+    for (uint32_t i = 0; i < 8; i++)
         asks[i] = fleet_ask(openings[i % 4], 400, 0.8F, 1000 + i);
-        fleet_submit(fleet, &asks[i]);
-    }
+    fleet_submit_all(fleet, asks, 8);
     for (uint32_t i = 0; i < 8; i++) {
         fleet_wait(fleet, &asks[i], 60000);
         fleet_expect(fleet, &asks[i]);

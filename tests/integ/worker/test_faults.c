@@ -3,7 +3,9 @@
 #include "common/base/clock.h"
 
 /* Cancels, frozen and leaving workers, a Redis that goes away: the text stays whole, each epoch has
- * one writer, and slots come back. */
+ * one writer, and slots come back. The backend is `ref`, so that 800 tokens take their time. */
+#define SLOW "FX_BACKEND=ref"
+static const char *const slow[] = {SLOW, NULL};
 
 static bool slot_is_free(void *ctx) {
     struct fleet *fleet = ctx;
@@ -13,7 +15,7 @@ static bool slot_is_free(void *ctx) {
 
 static void test_cancel_in_decode(void **state) {
     (void)state;
-    fleet_auto fleet = fleet_open(1, NULL);
+    fleet_auto fleet = fleet_open(1, slow);
     struct fleet_ask ask = fleet_ask("It was", 900, 0.8F, 5);
     fleet_submit(fleet, &ask);
     fleet_wait_tokens(fleet, &ask, 5);
@@ -28,7 +30,7 @@ static void test_cancel_in_decode(void **state) {
     assert_true(ask.count < 900);
 }
 
-static const char *const leases[] = {"FX_LEASE_MS=1000", "FX_RENEW_MS=200", NULL};
+static const char *const leases[] = {SLOW, "FX_LEASE_MS=1000", "FX_RENEW_MS=200", NULL};
 
 static uint32_t runner_of(struct fleet *fleet) {
     for (uint32_t i = 0; i < 2; i++) {
@@ -59,6 +61,7 @@ static void test_frozen_worker(void **state) {
     Fractal__V1__WorkerStatus status = fleet_status(fleet, frozen);
     assert_int_equal(status.slots_free, status.slots);
     assert_int_equal(status.kv_blocks_free, status.kv_blocks);
+    assert_true(fleet_log_has(fleet, frozen, "event=lease_lost"));
     fleet_worker_stop(fleet, frozen);
 }
 
@@ -76,7 +79,7 @@ static void test_killed_worker(void **state) {
 /* SIGTERM: what runs is finished first. */
 static void test_drain(void **state) {
     (void)state;
-    fleet_auto fleet = fleet_open(1, NULL);
+    fleet_auto fleet = fleet_open(1, slow);
     struct fleet_ask ask = fleet_ask("It was", 800, 0.8F, 7);
     fleet_submit(fleet, &ask);
     fleet_wait_tokens(fleet, &ask, 3);
@@ -88,7 +91,7 @@ static void test_drain(void **state) {
 /* Without a grace it is given back, and another goes on at once, long before the lease ends. */
 static void test_give_back(void **state) {
     (void)state;
-    static const char *const env[] = {"FX_DRAIN_MS=0", "FX_LEASE_MS=60000", NULL};
+    static const char *const env[] = {SLOW, "FX_DRAIN_MS=0", "FX_LEASE_MS=60000", NULL};
     fleet_auto fleet = fleet_open(2, env);
     struct fleet_ask ask = fleet_ask("It was", 800, 0.8F, 8);
     fleet_submit(fleet, &ask);
@@ -102,7 +105,7 @@ static void test_give_back(void **state) {
 /* Tokens made while Redis is away are appended when it is back. */
 static void test_redis_restarts(void **state) {
     (void)state;
-    fleet_auto fleet = fleet_open(1, NULL);
+    fleet_auto fleet = fleet_open(1, slow);
     struct fleet_ask ask = fleet_ask("It was", 800, 0.8F, 9);
     fleet_submit(fleet, &ask);
     fleet_wait_tokens(fleet, &ask, 10);

@@ -1,5 +1,6 @@
 #include "tests/unit/engine/rig.h"
 #include "tests/fx_test.h"
+#include <math.h>
 
 /* What the engine refuses, counts and lets go of. */
 #define FOLDER "models/fractal-tiny-moe"
@@ -179,6 +180,51 @@ static void test_prefill_does_not_stop_decode(void **state) {
     assert_int_equal(count, 2);
 }
 
+/* Spoils a logit of one sequence before it is sampled. */
+struct spoiler {
+    uint32_t sequence, position;
+};
+static void spoil(void *ctx, const struct fx_engine_row *row) {
+    const struct spoiler *spoiler = ctx;
+    if (row->sequence == spoiler->sequence && row->position == spoiler->position)
+        ((float *)(uintptr_t)row->logits)[7] = NAN;
+}
+
+static void test_not_a_number_fails_its_row(void **state) {
+    (void)state;
+    fx_auto(fx_model) model = rig_model(FOLDER, FX_MODEL_INT4);
+    fx_auto(fx_engine) engine = NULL;
+    struct spoiler spoiler = {1, 6};
+    struct fx_engine_opts opts = good;
+    opts.model = model;
+    opts.on_row = spoil;
+    opts.ctx = &spoiler;
+    assert_true(fx_engine_open(&opts, &engine, &(fx_error){0}));
+    const uint32_t prompt[] = {256, 'a', 'b'};
+    const struct fx_sequence sequence = rig_sequence(prompt, 3, 20);
+    uint32_t number, tokens = 0, failed = 0, ended = 0;
+    for (uint32_t i = 0; i < 3; i++)
+        assert_true(fx_engine_add(engine, &sequence, &number, &(fx_error){0}));
+    while (fx_engine_busy(engine)) {
+        const struct fx_engine_result *results;
+        size_t count;
+        fx_engine_step(engine, &results, &count);
+        for (size_t i = 0; i < count; i++) {
+            tokens += results[i].number != 0;
+            ended += results[i].end == FX_ENGINE_LENGTH;
+            if (results[i].end != FX_ENGINE_FAILED) continue;
+            failed++;
+            assert_int_equal(results[i].sequence, 1);
+            assert_non_null(strstr(results[i].detail, "token 5: logit 7"));
+        }
+    }
+    assert_int_equal(failed, 1);
+    assert_int_equal(ended, 2);
+    assert_int_equal(tokens, 20 + 20 + 4);
+    assert_int_equal(fx_engine_stats(engine).rows_failed, 1);
+    assert_int_equal(fx_engine_stats(engine).pages_free, fx_engine_stats(engine).pages);
+}
+
 static void test_stop_ids(void **state) {
     (void)state;
     fx_auto(fx_model) model = rig_model(FOLDER, FX_MODEL_INT4);
@@ -210,6 +256,7 @@ int main(void) {
         cmocka_unit_test(test_slots_and_removal),
         cmocka_unit_test(test_counters),
         cmocka_unit_test(test_stop_ids),
+        cmocka_unit_test(test_not_a_number_fails_its_row),
         cmocka_unit_test(test_prefill_does_not_stop_decode),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
