@@ -93,15 +93,16 @@ static void merge(struct part *total, const struct part *block, uint32_t head, u
 }
 
 static void attend_group(const struct fx_attend *attend, const struct fx_group *group, float *out) {
-    uint32_t dim = attend->shape->head_dim, first = attend->first;
+    uint32_t dim = attend->shape->head_dim;
     struct part total, block;
-    for (bool begun = false; first <= attend->position; begun = true) {
-        uint32_t last = first | (FX_BLOCK - 1);
-        if (last > attend->position) last = attend->position;
-        attend_block(attend, group, first, last, begun ? &block : &total);
-        for (uint32_t h = 0; begun && h < group->heads; h++)
+    uint32_t last = fx_attend_block_end(attend, attend->first);
+    attend_block(attend, group, attend->first, last, &total);
+    while (last < attend->position) {
+        uint32_t first = last + 1;
+        last = fx_attend_block_end(attend, first);
+        attend_block(attend, group, first, last, &block);
+        for (uint32_t h = 0; h < group->heads; h++)
             merge(&total, &block, h, dim);
-        first = last + 1;
     }
     for (uint32_t h = 0; h < group->heads; h++) {
         const __m256 sum = _mm256_set1_ps(total.sum[h]);

@@ -45,7 +45,8 @@ static inline const uint8_t *fx_attend_k(const struct fx_attend *attend, uint32_
 static inline const uint8_t *fx_attend_v(const struct fx_attend *attend, uint32_t kv_head,
                                          uint32_t token) {
     return attend->kv->v + fx_attend_page(attend, kv_head, token) +
-           token % attend->page_tokens * attend->shape->head_dim * fx_kv_size(attend->kv->type);
+           (size_t)(token % attend->page_tokens) * attend->shape->head_dim *
+               fx_kv_size(attend->kv->type);
 }
 
 /** All ones in the lanes of tokens at..at+7 that lie in first..last. */

@@ -6,7 +6,7 @@ static uint32_t largest_bits(const float *x) {
     const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
     __m256i largest = _mm256_setzero_si256();
     FX_UNROLL
-    for (int i = 0; i < VECTORS; i++) {
+    for (size_t i = 0; i < VECTORS; i++) {
         __m256i bits = _mm256_castps_si256(_mm256_loadu_ps(x + i * FX_LANES));
         largest = _mm256_max_epi32(largest, _mm256_and_si256(bits, magnitude));
     }
@@ -27,10 +27,10 @@ static int32_t encode_block(const float *x, float scale, int8_t *q) {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7); /* undo the packs' lanes */
     __m256i sum = _mm256_setzero_si256();
     FX_UNROLL
-    for (int i = 0; i < FX_BLOCK; i += 4 * FX_LANES) {
+    for (size_t i = 0; i < FX_BLOCK; i += 4 * FX_LANES) {
         __m256i a = codes_of(x + i, scales), b = codes_of(x + i + FX_LANES, scales);
-        __m256i c = codes_of(x + i + 2 * FX_LANES, scales);
-        __m256i d = codes_of(x + i + 3 * FX_LANES, scales);
+        __m256i c = codes_of(x + i + 2 * (size_t)FX_LANES, scales);
+        __m256i d = codes_of(x + i + 3 * (size_t)FX_LANES, scales);
         sum =
             _mm256_add_epi32(sum, _mm256_add_epi32(_mm256_add_epi32(a, b), _mm256_add_epi32(c, d)));
         __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));

@@ -41,7 +41,7 @@ FX_INLINE void multiply(const struct block *block, const int rows, const int til
     for (int r = 0; r < rows; r++) {
         FX_UNROLL
         for (int t = 0; t < tiles; t++)
-            fx_avx2_put(block->out[r] + t * FX_LANES, acc[r * tiles + t],
+            fx_avx2_put(block->out[r] + (size_t)t * FX_LANES, acc[r * tiles + t],
                         t + 1 == tiles ? block->lanes : FX_LANES, block->add);
     }
 }
@@ -57,7 +57,8 @@ SHAPE(6, 2)
 SHAPE(6, 1)
 SHAPE(4, 2)
 SHAPE(4, 1)
-SHAPE(2, 4) SHAPE(2, 2) SHAPE(2, 1) SHAPE(1, 8) SHAPE(1, 4) SHAPE(1, 2) SHAPE(1, 1)
+SHAPE(2, 4)
+SHAPE(2, 2) SHAPE(2, 1) SHAPE(1, 8) SHAPE(1, 4) SHAPE(1, 2) SHAPE(1, 1)
 
     /* Shapes by rows, wide ones first: the first that fits what is left is taken. */
     static const struct shape {

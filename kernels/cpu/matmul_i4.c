@@ -35,7 +35,7 @@ FX_INLINE void dot_block(const uint8_t *nibbles, const int8_t *const *q, size_t 
     for (int r = 0; r < rows; r++)
         low[r] = high[r] = _mm256_setzero_si256();
     FX_UNROLL
-    for (int v = 0; v < VECTORS; v++) {
+    for (size_t v = 0; v < VECTORS; v++) {
         __m256i packed = _mm256_loadu_si256((const __m256i *)(const void *)(nibbles + v * 32));
         __m256i weight_low = _mm256_and_si256(packed, mask);
         __m256i weight_high = _mm256_and_si256(_mm256_srli_epi16(packed, 4), mask);

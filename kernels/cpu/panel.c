@@ -7,7 +7,7 @@ FX_INLINE void panel_run(const struct fx_panel *panel, const bool half, const in
     for (int h = 0; h < heads; h++) {
         FX_UNROLL
         for (int v = 0; v < vectors; v++) {
-            const float *out = panel->out + (size_t)h * panel->out_stride + v * FX_LANES;
+            const float *out = panel->out + (size_t)h * panel->out_stride + (size_t)v * FX_LANES;
             acc[h * vectors + v] = resume ? _mm256_loadu_ps(out) : _mm256_setzero_ps();
         }
     }
@@ -31,7 +31,7 @@ FX_INLINE void panel_run(const struct fx_panel *panel, const bool half, const in
     for (int h = 0; h < heads; h++) {
         FX_UNROLL
         for (int v = 0; v < vectors; v++)
-            _mm256_storeu_ps(panel->out + (size_t)h * panel->out_stride + v * FX_LANES,
+            _mm256_storeu_ps(panel->out + (size_t)h * panel->out_stride + (size_t)v * FX_LANES,
                              acc[h * vectors + v]);
     }
 }
@@ -47,7 +47,8 @@ SHAPE(1, 8)
 SHAPE(1, 4)
 SHAPE(1, 2)
 SHAPE(1, 1)
-SHAPE(2, 4) SHAPE(2, 2) SHAPE(2, 1) SHAPE(3, 4) SHAPE(3, 2) SHAPE(3, 1) SHAPE(4, 2) SHAPE(4, 1)
+SHAPE(2, 4)
+SHAPE(2, 2) SHAPE(2, 1) SHAPE(3, 4) SHAPE(3, 2) SHAPE(3, 1) SHAPE(4, 2) SHAPE(4, 1)
 
     static const struct shape {
     uint32_t heads, vectors;

@@ -29,6 +29,7 @@ static float exponentials(const float *logits, uint32_t experts, float max, floa
  * exact */
 void fx_avx2_route(const float *logits, uint32_t experts, uint32_t count, int32_t *chosen,
                    float *weight) {
+    FX_ASSERT(count <= experts && experts <= FX_EXPERTS_MAX && experts > 0);
     float value[FX_EXPERTS_MAX + FX_LANES];
     bool used[FX_EXPERTS_MAX] = {false};
     float max = logits[best_of(logits, used, experts)], total = 0.0f;

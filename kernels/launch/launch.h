@@ -27,6 +27,12 @@ struct fx_attend {
     float *out;               /* [heads*head_dim] */
 };
 
+/** The last key that attention reads in the absolute 64-token block of `token`. */
+static inline uint32_t fx_attend_block_end(const struct fx_attend *attend, uint32_t token) {
+    uint32_t end = token | (FX_BLOCK - 1);
+    return end < attend->position ? end : attend->position;
+}
+
 /** One backend's kernels: each gives the bits of kernels/ref. */
 struct fx_kernels {
     /** Output tiles [tile_begin, tile_end) (8 weight rows each) of all rows of `mul`. */

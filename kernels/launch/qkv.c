@@ -55,6 +55,6 @@ void fx_launch_qkv(const struct fx_kernels *kernels, struct fx_exec *exec,
     fx_launch_count_dense(exec, &weights->v, step->rows);
 
     struct turn_set set = {kernels, exec, step, kv};
-    fx_launch_rows(exec, step->rows, (uint64_t)(q_width + 4 * kv_width), turn_row, &set);
+    fx_launch_rows(exec, step->rows, q_width + 4ull * kv_width, turn_row, &set);
     fx_launch_end(exec);
 }

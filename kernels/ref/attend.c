@@ -66,14 +66,15 @@ static void merge(struct part *total, const struct part *block, uint32_t dim) {
 
 static void attend_head(const struct fx_attend *attend, uint32_t kv_head, const float *q,
                         float *out) {
-    uint32_t dim = attend->shape->head_dim, first = attend->first;
-    struct part total = {0}, block;
-    for (bool begun = false; first <= attend->position; begun = true) {
-        uint32_t last = first | (FX_BLOCK - 1);
-        if (last > attend->position) last = attend->position;
-        attend_block(attend, kv_head, q, first, last, begun ? &block : &total);
-        if (begun) merge(&total, &block, dim);
-        first = last + 1;
+    uint32_t dim = attend->shape->head_dim;
+    struct part total, block;
+    uint32_t last = fx_attend_block_end(attend, attend->first);
+    attend_block(attend, kv_head, q, attend->first, last, &total);
+    while (last < attend->position) {
+        uint32_t first = last + 1;
+        last = fx_attend_block_end(attend, first);
+        attend_block(attend, kv_head, q, first, last, &block);
+        merge(&total, &block, dim);
     }
     for (uint32_t d = 0; d < dim; d++)
         out[d] = total.mixed[d] / total.sum;
