@@ -173,7 +173,7 @@ uint64_t fx_queue__item(const redisReply *reply, size_t index) {
 }
 
 bool fx_queue__id(fx_span hex, fx_gen_id *out) {
-    return hex.len == 2 * FX_GEN_ID_BYTES && fx_unhex(hex, out->bytes, FX_GEN_ID_BYTES);
+    return hex.len == 2 * sizeof out->bytes && fx_unhex(hex, out->bytes, sizeof out->bytes);
 }
 
 void fx_queue__odd_reply(const char *what, fx_error *err) {

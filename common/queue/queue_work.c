@@ -74,22 +74,28 @@ static void tasks_read(fx_queue_call *call, const redisReply *list) {
 
 static FX_MUST bool ready_read(fx_queue_call *call, fx_error *err);
 
-static void on_pulled(fx_queue_call *call, const redisReply *reply, const fx_error *err) {
-    fx_error failed;
-    const redisReply *list = fx_queue__is_array(reply, 2) ? reply->element[1] : NULL;
-    if (!err && !fx_queue__is_array(list, 0)) {
-        fx_queue__odd_reply("pull", &failed);
-        err = &failed;
-    }
-    if (err) {
-        tasks_end(call, NULL, 0, err);
-    } else if (list->elements) {
-        tasks_read(call, list);
-    } else if (!fx_queue__item(reply, 0) || ++call->rounds >= ROUNDS_MAX) {
+/* Others may have taken the candidates: then there is more, and nothing for us. */
+static void pulled_none(fx_queue_call *call, bool more) {
+    fx_error err;
+    if (!more || ++call->rounds >= ROUNDS_MAX)
         tasks_end(call, NULL, 0, NULL);
-    } else if (!ready_read(call, &failed)) { /* others took the candidates */
-        tasks_end(call, NULL, 0, &failed);
+    else if (!ready_read(call, &err))
+        tasks_end(call, NULL, 0, &err);
+}
+
+static void on_pulled(fx_queue_call *call, const redisReply *reply, const fx_error *err) {
+    fx_error odd;
+    const redisReply *list = fx_queue__is_array(reply, 2) ? reply->element[1] : NULL;
+    if (!err && !list) {
+        fx_queue__odd_reply("pull", &odd);
+        err = &odd;
     }
+    if (err || !list)
+        tasks_end(call, NULL, 0, err);
+    else if (fx_queue__is_array(list, 1))
+        tasks_read(call, list);
+    else
+        pulled_none(call, fx_queue__item(reply, 0) != 0);
 }
 
 struct pull_words {

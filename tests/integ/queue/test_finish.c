@@ -129,6 +129,31 @@ static void out_of_order_keeps_lag(struct rig *rig) {
     assert_int_equal(rig_lag(rig), 0);
 }
 
+struct hinted {
+    uint32_t count;
+    bool subscribed, freed;
+};
+
+static void on_hint(void *ctx, uint32_t model) {
+    struct hinted *hinted = ctx;
+    if (model == RIG_MODEL) hinted->count++;
+    hinted->subscribed = true;
+    hinted->freed = hinted->count == 1;
+}
+
+/* A slot came free: the next task need not wait for a tick. */
+static void hints_the_schedulers(struct rig *rig) {
+    struct hinted hinted = {0};
+    fx_error err = {0};
+    fx_auto(fx_queue_hints) hints = NULL;
+    rig_running(rig, 1);
+    assert_true(fx_queue_hints_open(rig->queue, on_hint, &hinted, &hints, &err));
+    rig_until(rig, &hinted.subscribed);
+    assert_int_equal(hinted.count, 0);
+    (void)rig_finish(rig, 1, 1, 0, FX_FINISH_STOP);
+    rig_until(rig, &hinted.freed);
+}
+
 static void bad_reason(struct rig *rig) {
     for (int reason = -1; reason <= 5; reason += 1) {
         if (reason >= FX_FINISH_STOP && reason <= FX_FINISH_ERROR) continue;
@@ -152,6 +177,7 @@ static const struct rig_row rows[] = {
     {"gap",                         gap                        },
     {"cancelled ignores the count", cancelled_ignores_the_count},
     {"out of order keeps lag",      out_of_order_keeps_lag     },
+    {"hints the schedulers",        hints_the_schedulers       },
     {"bad reason",                  bad_reason                 },
 };
 RIG_MAIN(rows)
