@@ -23,6 +23,8 @@ static const struct row rows[] = {
     {"blank lines alone",              "\n\n\n",                                                    "",                   false, 0},
     {"cr",                             "data: a\r\rdata: b\r\r",                                    "[a][b]",             false, 0},
     {"crlf",                           "data: a\r\n\r\ndata: b\r\n\r\n",                            "[a][b]",             false, 0},
+    {"crlf lines joined",              "data: a\r\ndata: b\r\n\r\n",                                "[a\nb]",             false, 0},
+    {"cr lines joined",                "data: a\rdata: b\r\r",                                      "[a\nb]",             false, 0},
     {"mixed line ends",                "data: a\r\n\rdata: b\n\r\ndata: c\r\r\n",                   "[a][b][c]",          false, 0},
     {"lf then cr is two ends",         "data: a\n\rdata: b\n\n",                                    "[a][b]",             false, 0},
     {"comment",                        ": hello\n\ndata: a\n\n",                                    "[a]",                false, 1},

@@ -202,6 +202,8 @@ CASES = [
     ("continue at the end", "{% for x in [1,2] %}{{ x }}{% if x == 2 %}{% continue %}{% endif %},{% else %}e{% endfor %}."),
     ("break of the inner loop", "{% for x in 'ab' %}{% for y in 'cd' %}{{ x }}{{ y }}{% break %}{% endfor %}{{ x }}{% endfor %}"),
     ("break from an else", "{% for x in 'ab' %}{% for y in [] %}{% else %}{% set z = 1 %}{{ x }}{% break %}{% endfor %}n{% endfor %}[{{ z }}]"),
+    ("continue from an else", "{% for x in 'abc' %}{% for y in [] %}{% else %}{{ x }}{% set z = x %}{% continue %}{% endfor %}n{% endfor %}[{{ z }}]"),
+    ("continue from nested ifs", "{% for x in 'abc' %}{% if x != 'b' %}{% if true %}{% set z = x %}{{ z }}{% continue %}{% endif %}{% endif %}[{{ z }}]{% endfor %}"),
     ("set", "{% set x = 1 %}{{ x }}{% set x = x + 1 %}{{ x }}"),
     ("set in if", "{% if true %}{% set x = 1 %}{% endif %}{{ x }}"),
     ("set in if not run", "{% if false %}{% set x = 1 %}{% endif %}[{{ x }}]"),
