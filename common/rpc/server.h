@@ -16,7 +16,7 @@ enum {
     FX_METHODS_MAX = 64,
     FX_METADATA_MAX = 32,         /* entries kept of a request; further ones are not seen */
     FX_TRAILERS_MAX = 8,          /* fx_call_trailer of one call */
-    FX_HEALTH_WATCHERS_MAX = 128, /* Watch streams; the next is RESOURCE_EXHAUSTED */
+    FX_HEALTH_WATCHERS_MAX = 512, /* Watch streams; the next is RESOURCE_EXHAUSTED */
     FX_RPC_THREADS_MAX = 16,
     FX_SERVER_CANCEL_MS = 10000, /* what handlers have to end calls cancelled by fx_server_stop */
 };

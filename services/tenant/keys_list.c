@@ -26,7 +26,7 @@ static void on_keys(void *ctx, const redisReply *reply, const fx_error *err) {
     size_t count = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
     Fractal__V1__Key *rows = op_alloc(op, count + 1, sizeof *rows);
     if (!rows) return;
-    out.keys = op_alloc(op, count + 1, sizeof *out.keys);
+    out.keys = op_alloc(op, count + 1, sizeof(void *));
     if (!out.keys) return;
     for (size_t i = 0; i < count; i++) {
         if (!fill(op, reply_at(reply, i), &rows[i])) {

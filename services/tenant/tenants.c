@@ -123,7 +123,7 @@ static void on_page(void *ctx, const redisReply *reply, const fx_error *err) {
     size_t count = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
     Fractal__V1__Tenant *tenants = op_alloc(op, count + 1, sizeof *tenants);
     if (!tenants) return;
-    out.tenants = op_alloc(op, count + 1, sizeof *out.tenants);
+    out.tenants = op_alloc(op, count + 1, sizeof(void *));
     if (!out.tenants) return;
     for (size_t i = 0; i < count; i++)
         if (tenant_fill(op, reply_at(reply, i), &tenants[out.n_tenants])) {

@@ -23,7 +23,7 @@ static int setup(void **state) {
     fixture = (struct fixture){.last = -1};
     fixture.server = echo_open(&fixture.echo, (struct fx_server_opts){0}, fixture.target);
     fixture.base = event_base_new();
-    fixture.client = echo_client(fixture.target, fixture.base, 200);
+    fixture.client = echo_client(fixture.target, fixture.base, FX_HEALTH_WATCHERS_MAX + 16);
     *state = &fixture;
     return 0;
 }
