@@ -120,7 +120,8 @@ make_key() {
 
 first_answer() {
     say "a first answer to: $FIRST_PROMPT"
-    "$BIN/fractal-cli" chat --model "$BUNDLED" "$FIRST_PROMPT" || true
+    "$BIN/fractal-cli" chat --model "$BUNDLED" --temperature 0 "$FIRST_PROMPT" ||
+        report_failure gateway-0 "gave no answer"
 }
 
 show_access() {
