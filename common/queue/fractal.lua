@@ -21,7 +21,8 @@ Writers: submit gen wait tenants debt meta; dispatch all but gen:task, log; pull
 leases meta; append gen log leases; renew leases; finish, reclaim, cancel all; beat alive workers.
 
 gen: tenant weight prompt expected seed retain task state epoch n (tokens logged) cancel charged entry owner
-     pn (n at delivery) fruitless num (numerics of the logged tokens) pnum (of the owner) finish
+     pn (n at delivery) fruitless num (numerics of the logged tokens) pnum (of the owner)
+     given (back by the owner) finish
 
 An entry of tasks that is not in ready was cancelled: a tombstone, acknowledged when it is next in
 line. Entries are only acknowledged and trimmed, never deleted, so that the group's lag stays true.
@@ -256,7 +257,28 @@ local function dispatch(keys, args)
   return {moved, more}
 end
 
--- ---- pull: KEYS tasks ready leases meta, gen log...   ARGV worker numerics count lease_ms, id...
+-- ---- pull: KEYS tasks ready leases meta alive workers, gen log...
+-- ARGV worker numerics count lease_ms alive_ms, id...
+
+-- Tokens that were made by other numerics belong to a worker with those, if one lives.
+local function suits(k, gen, numerics, alive_ms)
+  local f = call('HMGET', gen, 'n', 'num')
+  if number(f[1]) == 0 or f[2] == numerics then return true end
+  for _, worker in ipairs(call('ZRANGEBYSCORE', k.alive, now_ms() - alive_ms, '+inf')) do
+    local record = call('HGET', k.workers, worker) or ''
+    local leaving, name = string.match(record, '^%d+ %d+ %d+ (%d) (.*)$')
+    if leaving == '0' and name == f[2] then return false end
+  end
+  return true
+end
+
+-- To the end of the line, as it is.
+local function pass_on(k, id, gen)
+  local entry = deliver(k, 1)[1][1]
+  call('XACK', k.tasks, 'w', entry)
+  call('ZREM', k.ready, id)
+  call('HSET', gen, 'entry', enqueue(k, id, call('HGET', gen, 'epoch')))
+end
 
 local function logged(log)
   local tokens = {}
@@ -270,23 +292,31 @@ local function take(k, id, gen, log, worker, numerics, deadline)
   call('ZADD', k.leases, deadline, id)
   local g = gen_read(gen)
   call('HSET', gen, 'state', RUNNING, 'owner', worker, 'pnum', numerics, 'pn', g.n)
+  call('HDEL', gen, 'given')
   local f = call('HMGET', gen, 'task', 'num')
   return {id, g.epoch, f[1] or '', logged(log), f[2] or '', g.cancel}
 end
 
 local function pull(keys, args)
-  local k = {tasks = keys[1], ready = keys[2], leases = keys[3], meta = keys[4]}
-  local place, more, taken = {}, 0, {}
+  local k = {tasks = keys[1], ready = keys[2], leases = keys[3], meta = keys[4], alive = keys[5],
+    workers = keys[6]}
+  local place, passed, more, taken = {}, {}, 0, {}
   local deadline = now_ms() + args[4]
-  for i = 1, #args - 4 do place[args[4 + i]] = 4 + 2 * i - 1 end
+  for i = 1, #args - 5 do place[args[5 + i]] = 5 + 2 * i end
   while #taken < tonumber(args[3]) do
     skip_tombstones(k)
     local id = call('ZRANGE', k.ready, 0, 0)[1]
-    if not id then break end
+    if not id or passed[id] then break end
     local at = place[id]
     if not at then more = 1 break end
-    taken[#taken + 1] = take(k, id, keys[at], keys[at + 1], args[1], args[2], deadline)
+    if suits(k, keys[at], args[2], args[5]) then
+      taken[#taken + 1] = take(k, id, keys[at], keys[at + 1], args[1], args[2], deadline)
+    else
+      passed[id] = true
+      pass_on(k, id, keys[at])
+    end
   end
+  if next(passed) then trim(k) end
   return {more, taken}
 end
 
@@ -357,17 +387,29 @@ local function renew(keys, args)
   if not leased(g, tonumber(args[2])) or g.owner ~= args[3] then return written(LEASE_LOST, g) end
   local lease = tonumber(args[4])
   call('ZADD', keys[2], 'XX', lease == 0 and 0 or now_ms() + lease, args[1])
-  if lease == 0 then call('PUBLISH', args[5], args[6]) end
+  if lease == 0 then
+    call('HSET', keys[1], 'given', 1)
+    call('PUBLISH', args[5], args[6])
+  end
   return written(OK, g)
 end
 
 -- ---- reclaim: KEYS tasks ready leases meta tenants debt, gen log...
 -- ARGV fruitless_max work sched model, id hint...
 
+-- Deliveries in a row that came to nothing. A worker that gave back what it could have gone on with
+-- (it ends, or lacks memory) is not to blame.
+local function fruitless_of(k, g)
+  if g.n > g.pn then return 0 end
+  local f = call('HMGET', k.gen, 'given', 'num', 'pnum')
+  if f[1] and (g.n == 0 or f[2] == f[3]) then return g.fruitless end
+  return g.fruitless + 1
+end
+
 -- True when the generation is queued again, false when it ended.
 local function reclaim_one(k, g, id, fruitless_max)
   release(k, g, id)
-  local fruitless = g.n > g.pn and 0 or g.fruitless + 1
+  local fruitless = fruitless_of(k, g)
   if g.cancel == 0 and fruitless < fruitless_max then
     local entry = enqueue(k, id, g.epoch + 1)
     call('HSET', k.gen, 'state', DISPATCHED, 'epoch', g.epoch + 1, 'entry', entry, 'owner', '',

@@ -238,7 +238,8 @@ struct fx_pull {
 /** `tasks` is borrowed until the callback returns. */
 typedef void (*fx_queue_on_tasks)(void *ctx, const struct fx_task *tasks, size_t count,
                                   const fx_error *err);
-/** Takes up to `count` dispatched tasks and leases them for lease_ms. */
+/** Takes up to `count` dispatched tasks and leases them for lease_ms. One whose tokens were made by
+ *  other numerics comes only while no live worker has those. */
 FX_MUST bool fx_queue_pull(fx_queue *queue, const struct fx_pull *pull, fx_queue_on_tasks done,
                            void *ctx, fx_error *err);
 
@@ -285,7 +286,8 @@ struct fx_renew {
     fx_gen_id id;
     uint32_t epoch;
     const char *worker;
-    bool give_back; /* ends the lease now: the next reclaim hands the generation to another */
+    bool give_back; /* ends the lease now: the next reclaim hands the generation to another. No
+                       fruitless delivery, unless the owner's numerics were the wrong ones */
 };
 FX_MUST bool fx_queue_renew(fx_queue *queue, const struct fx_renew *renew, fx_queue_on_write done,
                             void *ctx, fx_error *err);

@@ -6,6 +6,8 @@
 enum {
     SPARE_IDS = 8, /* candidates beyond the count: others pull at the same time */
     ROUNDS_MAX = 8,
+    PULL_KEYS = 6,
+    PULL_ARGS = 5,
 };
 
 struct pull {
@@ -99,14 +101,15 @@ static void on_pulled(fx_queue_call *call, const redisReply *reply, const fx_err
 }
 
 struct pull_words {
-    fx_span keys[4 + 2 * (FX_QUEUE_PULL_MAX + SPARE_IDS)];
-    fx_span args[4 + FX_QUEUE_PULL_MAX + SPARE_IDS];
-    struct fx_key fixed[4], gen[FX_QUEUE_PULL_MAX + SPARE_IDS];
+    fx_span keys[PULL_KEYS + 2 * (FX_QUEUE_PULL_MAX + SPARE_IDS)];
+    fx_span args[PULL_ARGS + FX_QUEUE_PULL_MAX + SPARE_IDS];
+    struct fx_key fixed[PULL_KEYS], alive, gen[FX_QUEUE_PULL_MAX + SPARE_IDS];
     struct fx_key log[FX_QUEUE_PULL_MAX + SPARE_IDS], count, lease;
 };
 
 static size_t words_fill(struct pull_words *out, fx_queue_call *call, const redisReply *ids) {
-    static const char *const fixed[] = {"tasks", "ready", "leases", "meta"};
+    static const char *const fixed[] = {"tasks", "ready", "leases", "meta", "alive", "workers"};
+    _Static_assert(FX_COUNT(fixed) == PULL_KEYS, "one name a key");
     const struct pull *pull = call->scratch;
     size_t n = 0;
     for (; n < FX_COUNT(fixed); n++)
@@ -115,12 +118,14 @@ static size_t words_fill(struct pull_words *out, fx_queue_call *call, const redi
     out->args[1] = fx_span_str(pull->numerics);
     out->args[2] = fx_key_number(&out->count, pull->count);
     out->args[3] = fx_key_number(&out->lease, call->queue->opts.lease_ms);
+    out->args[4] = fx_key_number(&out->alive, FX_QUEUE_ALIVE_MS);
     size_t count = 0;
     for (; count < ids->elements && count < FX_QUEUE_PULL_MAX + SPARE_IDS; count++) {
         fx_span id = fx_queue__text(ids, count);
-        out->keys[4 + 2 * count] = fx_key_text(&out->gen[count], call->model, "gen", id);
-        out->keys[5 + 2 * count] = fx_key_text(&out->log[count], call->model, "log", id);
-        out->args[4 + count] = id;
+        out->keys[PULL_KEYS + 2 * count] = fx_key_text(&out->gen[count], call->model, "gen", id);
+        out->keys[PULL_KEYS + 1 + 2 * count] =
+            fx_key_text(&out->log[count], call->model, "log", id);
+        out->args[PULL_ARGS + count] = id;
     }
     return count;
 }
@@ -133,7 +138,8 @@ static void on_ready(fx_queue_call *call, const redisReply *reply, const fx_erro
         return;
     }
     size_t count = words_fill(&words, call, reply);
-    struct fx_redis_fcall fcall = {"fx1_pull", words.keys, 4 + 2 * count, words.args, 4 + count};
+    struct fx_redis_fcall fcall = {"fx1_pull", words.keys, PULL_KEYS + 2 * count, words.args,
+                                   PULL_ARGS + count};
     call->step = on_pulled;
     if (!fx_queue__fcall(call, &fcall, &failed)) tasks_end(call, NULL, 0, &failed);
 }

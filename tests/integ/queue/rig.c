@@ -158,9 +158,14 @@ static void on_tasks(void *ctx, const struct fx_task *tasks, size_t count, const
 }
 
 struct rig_tasks rig_pull(struct rig *rig, const char *worker, uint32_t count) {
+    return rig_pull_as(rig, worker, "exact/1 test", count);
+}
+
+struct rig_tasks rig_pull_as(struct rig *rig, const char *worker, const char *numerics,
+                             uint32_t count) {
     static struct pulled pulled;
     pulled = (struct pulled){0};
-    struct fx_pull pull = {RIG_MODEL, worker, "exact/1 test", count};
+    struct fx_pull pull = {RIG_MODEL, worker, numerics, count};
     await(rig, fx_queue_pull(rig->queue, &pull, on_tasks, &pulled, &pulled.to.err), &pulled.to);
     return pulled.tasks;
 }

@@ -62,6 +62,8 @@ void rig_beat_as(struct rig *rig, const struct fx_worker_info *worker);
 struct fx_count_result rig_dispatch(struct rig *rig);
 struct fx_count_result rig_reclaim(struct rig *rig);
 struct rig_tasks rig_pull(struct rig *rig, const char *worker, uint32_t count);
+struct rig_tasks rig_pull_as(struct rig *rig, const char *worker, const char *numerics,
+                             uint32_t count);
 struct fx_write_result rig_append(struct rig *rig, uint32_t n, uint32_t epoch, uint32_t first,
                                   const uint32_t *tokens, uint32_t count);
 struct fx_write_result rig_finish(struct rig *rig, uint32_t n, uint32_t epoch, uint32_t last,

@@ -46,6 +46,49 @@ static void brings_logged_tokens_and_numerics(struct rig *rig) {
     assert_string_equal(tasks.at[0].numerics, "exact/1 test");
 }
 
+/* Generations 1..count, with a token each by "exact/1 test", dispatched again. */
+static void reclaimed(struct rig *rig, uint32_t count) {
+    static const uint32_t token = 4;
+    for (uint32_t n = 1; n <= count; n++) {
+        rig_running(rig, n);
+        (void)rig_append(rig, n, 1, 1, &token, 1);
+    }
+    for (uint32_t n = 1; n <= count; n++)
+        rig_expire(rig, n);
+    assert_int_equal(rig_reclaim(rig).count, count);
+}
+
+static void other_numerics_pass_it_on(struct rig *rig) {
+    reclaimed(rig, 2);
+    (void)rig_submit(rig, 3, 5);
+    (void)rig_dispatch(rig);
+    struct rig_tasks tasks = rig_pull_as(rig, "v", "exact/2", 8);
+    assert_int_equal(tasks.count, 1); /* the fresh one is anybody's */
+    assert_int_equal(rig_number(&tasks.at[0].id), 3);
+    assert_int_equal(rig_pull_as(rig, "v", "exact/2", 8).count, 0);
+    assert_int_equal(rig_lag(rig), 2);
+    assert_int_equal(rig_stats(rig).waiting, 2);
+    tasks = rig_pull(rig, "w", 8);
+    assert_int_equal(tasks.count, 2);
+    assert_int_equal(rig_number(&tasks.at[0].id), 1);
+    assert_int_equal(tasks.at[0].epoch, 2);
+    assert_int_equal(rig_lag(rig), 0);
+    (void)rig_finish(rig, 1, 2, 1, FX_FINISH_STOP);
+    (void)rig_finish(rig, 2, 2, 1, FX_FINISH_STOP);
+    (void)rig_finish(rig, 3, 1, 0, FX_FINISH_STOP);
+    assert_int_equal(rig_int(rig, "XLEN fx:{m7}:tasks"), 0);
+}
+
+static void other_numerics_when_nobody_else(struct rig *rig) {
+    reclaimed(rig, 1);
+    struct fx_worker_info leaving = {.worker = "w", .slots = 8, .leaving = true};
+    (void)snprintf(leaving.numerics_id, sizeof leaving.numerics_id, "exact/1 test");
+    rig_beat_as(rig, &leaving);
+    struct rig_tasks tasks = rig_pull_as(rig, "v", "exact/2", 8);
+    assert_int_equal(tasks.count, 1);
+    assert_string_equal(tasks.at[0].numerics, "exact/1 test"); /* it decides */
+}
+
 static void skips_cancelled_ones(struct rig *rig) {
     rig_beat(rig, "w", 8);
     for (uint32_t n = 0; n < 6; n++)
@@ -147,6 +190,8 @@ static const struct rig_row rows[] = {
     {"nothing there",                     nothing_there                    },
     {"at most the count",                 at_most_the_count                },
     {"brings logged tokens and numerics", brings_logged_tokens_and_numerics},
+    {"other numerics pass it on",         other_numerics_pass_it_on        },
+    {"other numerics when nobody else",   other_numerics_when_nobody_else  },
     {"skips cancelled ones",              skips_cancelled_ones             },
     {"two workers share",                 two_workers_share                },
     {"bad arguments",                     bad_arguments                    },

@@ -96,6 +96,38 @@ static void repeats_are_no_progress(struct rig *rig) {
     assert_int_equal(rig_log(rig, 1).count, 1);
 }
 
+static void giving_back_is_blameless(struct rig *rig) {
+    rig_running(rig, 1);
+    for (uint32_t epoch = 1; epoch <= 6; epoch++) {
+        assert_int_equal(rig_renew(rig, 1, epoch, "w", true).status, FX_QUEUE_OK);
+        assert_int_equal(rig_reclaim(rig).failed, 0);
+        assert_int_equal(rig_pull(rig, "w", 1).at[0].epoch, epoch + 1);
+    }
+    rig_expire(rig, 1); /* from here on silent: the flag is gone with the delivery */
+    assert_int_equal(rig_reclaim(rig).failed, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(rig_pull(rig, "w", 1).count, 1);
+        rig_expire(rig, 1);
+        assert_int_equal(rig_reclaim(rig).failed, i == 1);
+    }
+}
+
+/* Nobody left who could go on with it. */
+static void giving_back_for_wrong_numerics(struct rig *rig) {
+    static const uint32_t token = 4;
+    rig_running(rig, 1);
+    (void)rig_append(rig, 1, 1, 1, &token, 1);
+    rig_expire(rig, 1);
+    (void)rig_reclaim(rig);
+    (void)rig_int(rig, "DEL fx:{m7}:alive");
+    for (uint32_t epoch = 2; epoch <= 4; epoch++) {
+        assert_int_equal(rig_pull_as(rig, "v", "exact/2", 1).at[0].epoch, epoch);
+        assert_int_equal(rig_renew(rig, 1, epoch, "v", true).status, FX_QUEUE_OK);
+        assert_int_equal(rig_reclaim(rig).failed, epoch == 4);
+    }
+    assert_int_equal(rig_get(rig, 1).state, FX_GEN_FAILED);
+}
+
 static void finishes_a_cancelled_one(struct rig *rig) {
     rig_running(rig, 1);
     (void)rig_cancel(rig, 1);
@@ -205,6 +237,8 @@ static const struct rig_row rows[] = {
     {"gives up without progress",        gives_up_without_progress       },
     {"progress resets the cap",          progress_resets_the_cap         },
     {"repeats are no progress",          repeats_are_no_progress         },
+    {"giving back is blameless",         giving_back_is_blameless        },
+    {"giving back for wrong numerics",   giving_back_for_wrong_numerics  },
     {"finishes a cancelled one",         finishes_a_cancelled_one        },
     {"two schedulers",                   two_schedulers                  },
     {"more than one page",               more_than_one_page              },
