@@ -27,7 +27,7 @@ static int32_t encode_block(const float *x, float scale, int8_t *q) {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7); /* undo the packs' lanes */
     __m256i sum = _mm256_setzero_si256();
     FX_UNROLL
-    for (size_t i = 0; i < FX_BLOCK; i += 4 * FX_LANES) {
+    for (size_t i = 0; i < FX_BLOCK; i += 4 * (size_t)FX_LANES) {
         __m256i a = codes_of(x + i, scales), b = codes_of(x + i + FX_LANES, scales);
         __m256i c = codes_of(x + i + 2 * (size_t)FX_LANES, scales);
         __m256i d = codes_of(x + i + 3 * (size_t)FX_LANES, scales);

@@ -1,0 +1,17 @@
+#pragma once
+#include "common/base/error.h"
+#include <stddef.h>
+#include <stdint.h>
+
+/* Measurements by hand: `fractal-bench NAME [ARGS]`. A new one is a file here and a row in main.c.
+ */
+struct bench {
+    const char *name, *what;
+    /* Prints its figures; false: it could not measure, or missed what --min asked for. */
+    FX_MUST bool (*run)(int argc, char **argv, fx_error *err);
+};
+
+extern const struct bench bench_decode, bench_kernels;
+
+/* Sorts and returns the middle. @pre count >= 1 */
+double bench_median(double *values, size_t count);
