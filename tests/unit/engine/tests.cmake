@@ -7,8 +7,9 @@ fx_add_library(fx_test_engine SOURCES unit/engine/rig.c unit/engine/rig_prompts.
   DEPS fx_engine Jansson::Jansson cmocka)
 target_compile_definitions(fx_test_engine PRIVATE FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 foreach(name IN ITEMS bits bundled golden int4)
-  fx_add_test(unit/engine/test_${name}.c LABELS unit golden TIMEOUT 600 DEPS fx_test_engine)
+  fx_add_test(unit/engine/test_${name}.c LABELS golden TIMEOUT 600 DEPS fx_test_engine)
 endforeach()
+# Small enough for every sanitizer.
 foreach(name IN ITEMS engine resume)
   fx_add_test(unit/engine/test_${name}.c LABELS unit DEPS fx_test_engine)
 endforeach()
