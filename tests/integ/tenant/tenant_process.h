@@ -78,7 +78,8 @@ static inline unsigned log_number(const char *log, const char *key) {
     return (unsigned)strtoul(at + strlen(key), NULL, 10);
 }
 
-static inline void tenant_start(struct tenant_process *process) {
+/* `more`: further NAME=value, NULL at the end; or NULL. */
+static inline void tenant_start_with(struct tenant_process *process, const char *const *more) {
     char token[192], redis[192];
     *process = (struct tenant_process){0};
     redis_fixture_start(&process->redis, NULL);
@@ -87,8 +88,10 @@ static inline void tenant_start(struct tenant_process *process) {
     write_file(process->token_file, TOKEN "\n", 0600);
     (void)snprintf(token, sizeof token, "FX_BOOTSTRAP_TOKEN_FILE=%s", process->token_file);
     (void)snprintf(redis, sizeof redis, "FX_REDIS_URL=%s", process->redis.url);
-    const char *const env[] = {"FX_GRPC_ADDR=127.0.0.1:0", "FX_ADMIN_ADDR=127.0.0.1:0", token,
-                               redis, NULL};
+    const char *env[ENV_MAX] = {"FX_GRPC_ADDR=127.0.0.1:0", "FX_ADMIN_ADDR=127.0.0.1:0", token,
+                                redis};
+    for (size_t i = 0; more && more[i]; i++)
+        env[4 + i] = more[i];
     tenant_exec(process, env, NULL);
     bool up = tenant_log_until(process, "event=redis_ready") &&
               tenant_log_until(process, "event=started"); /* by another thread: any order */
@@ -96,6 +99,10 @@ static inline void tenant_start(struct tenant_process *process) {
     assert_true(up);
     process->port = log_number(process->log, " port=");
     process->admin_port = log_number(process->log, "admin_port=");
+}
+
+static inline void tenant_start(struct tenant_process *process) {
+    tenant_start_with(process, NULL);
 }
 
 /* Its exit status; killed when it does not end within 20 s. */
@@ -125,17 +132,23 @@ static inline int tenant_stop(struct tenant_process *process) {
     return status;
 }
 
-static inline fx_client *tenant_client(const struct tenant_process *process, bool health_off) {
+static inline fx_client *tenant_client_tls(const struct tenant_process *process, bool health_off,
+                                           struct fx_tls tls) {
     char target[64];
     fx_error err = {0};
     fx_client *client = NULL;
     (void)snprintf(target, sizeof target, "127.0.0.1:%u", process->port);
     struct fx_client_opts opts = {.target = target,
+                                  .tls = tls,
                                   .message_bytes_max = REPLY_BYTES,
                                   .attempts_max = 1,
                                   .health_check_off = health_off};
     assert_true(fx_client_open(&opts, &client, &err));
     return client;
+}
+
+static inline fx_client *tenant_client(const struct tenant_process *process, bool health_off) {
+    return tenant_client_tls(process, health_off, (struct fx_tls){0});
 }
 
 /* One method: its name and types. */

@@ -1,4 +1,5 @@
 /* Redis away and back, SIGTERM, and starts that must be refused. */
+#include "tests/integ/rpc/certificates.h"
 #include "tests/integ/tenant/tenant_process.h"
 
 static void until_code(fx_client *client, const char *key, enum fx_code want) {
@@ -66,6 +67,36 @@ static void test_second_replica(void **state) {
     (void)kill(second.pid, SIGINT); /* as good as SIGTERM */
     assert_int_equal(tenant_wait(&second), 0);
     assert_int_equal(tenant_stop(&first), 0);
+}
+
+/* mTLS by FX_TLS_*: with it plaintext and strangers stay out. */
+static void test_tls(void **state) {
+    struct tenant_process process;
+    char folder[] = "/tmp/fx-tenant-XXXXXX", env[3][96], paths[5][64], out[64];
+    static const char *const names[] = {"ca.pem", "worker.pem", "worker.key", "stranger.pem",
+                                        "stranger.key"};
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    certificates_make(folder);
+    (void)snprintf(env[0], sizeof env[0], "FX_TLS_CA=%s/ca.pem", folder);
+    (void)snprintf(env[1], sizeof env[1], "FX_TLS_CERT=%s/server.pem", folder);
+    (void)snprintf(env[2], sizeof env[2], "FX_TLS_KEY=%s/server.key", folder);
+    for (size_t i = 0; i < FX_TEST_COUNT(names); i++)
+        (void)snprintf(paths[i], sizeof paths[i], "%s/%s", folder, names[i]);
+    tenant_start_with(&process, (const char *const[]){env[0], env[1], env[2], NULL});
+    fx_client *ours =
+        tenant_client_tls(&process, false, (struct fx_tls){paths[0], paths[1], paths[2]});
+    fx_client *stranger =
+        tenant_client_tls(&process, false, (struct fx_tls){paths[0], paths[3], paths[4]});
+    fx_client *plain = tenant_client(&process, true);
+    assert_int_equal(create_tenant(ours, "acme", 1, NULL), FX_OK);
+    assert_int_equal(create_tenant(stranger, "other", 1, NULL), FX_UNAVAILABLE);
+    assert_int_equal(create_tenant(plain, "other", 1, NULL), FX_UNAVAILABLE);
+    fx_client_free(ours);
+    fx_client_free(stranger);
+    fx_client_free(plain);
+    assert_int_equal(tenant_stop(&process), 0);
+    assert_int_equal(shell("rm -rf \"$0\"", folder, out, sizeof out), 0);
 }
 
 static void test_starts_without_redis(void **state) {
@@ -146,14 +177,15 @@ static void test_help(void **state) {
 }
 
 int main(void) {
-    struct CMUnitTest tests[4 + FX_TEST_COUNT(rows)] = {
+    struct CMUnitTest tests[5 + FX_TEST_COUNT(rows)] = {
         cmocka_unit_test(test_redis_away),
         cmocka_unit_test(test_second_replica),
         cmocka_unit_test(test_starts_without_redis),
         cmocka_unit_test(test_help),
+        cmocka_unit_test(test_tls),
     };
     for (size_t i = 0; i < FX_TEST_COUNT(rows); i++)
-        tests[4 + i] = (struct CMUnitTest){rows[i].name, test_refused_start, NULL, NULL,
+        tests[5 + i] = (struct CMUnitTest){rows[i].name, test_refused_start, NULL, NULL,
                                            (void *)(uintptr_t)&rows[i]};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
