@@ -1,7 +1,5 @@
-fx_add_test(bench/bench_kernels.c LABELS bench DEPS fx_kernels)
-
-add_executable(fractal-bench bench/main.c bench/decode.c)
-target_link_libraries(fractal-bench PRIVATE fx_flags fx_engine)
+add_executable(fractal-bench bench/main.c bench/decode.c bench/kernels.c)
+target_link_libraries(fractal-bench PRIVATE fx_flags fx_engine fx_kernels)
 target_compile_definitions(fractal-bench PRIVATE FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 set_target_properties(fractal-bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 # Sanitizers slow the two backends by different factors.
