@@ -1,9 +1,10 @@
 add_executable(fractal-bench bench/main.c bench/decode.c bench/kernels.c)
-target_link_libraries(fractal-bench PRIVATE fx_flags fx_engine fx_kernels)
+target_link_libraries(fractal-bench PRIVATE fx_flags fx_engine)
 target_compile_definitions(fractal-bench PRIVATE FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 set_target_properties(fractal-bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 # Sanitizers slow the two backends by different factors.
 if(NOT FX_SANITIZE)
   add_test(NAME bench/decode COMMAND fractal-bench decode --min 5)
-  set_tests_properties(bench/decode PROPERTIES LABELS bench TIMEOUT 120 RUN_SERIAL ON)
+  add_test(NAME bench/kernels COMMAND fractal-bench kernels 20)
+  set_tests_properties(bench/decode bench/kernels PROPERTIES LABELS bench TIMEOUT 300 RUN_SERIAL ON)
 endif()
