@@ -21,7 +21,7 @@ static void defaults_set(struct fx_http_server_opts *opts) {
     or_default(&opts->body_ms_max, 60000);
     or_default(&opts->idle_ms_max, 100000);
     or_default(&opts->stall_ms_max, 30000);
-    if (!opts->bodies_bytes_max) opts->bodies_bytes_max = 64 * 1024 * 1024;
+    if (!opts->bodies_bytes_max) opts->bodies_bytes_max = UINT64_C(64) << 20;
     FX_ASSERT(opts->head_bytes_max < FX_HTTP_INPUT_MAX);
 }
 
@@ -76,7 +76,7 @@ static FX_MUST bool listen_start(fx_http_server *server, fx_error *err) {
 
 bool fx_http_server_open(const struct fx_http_server_opts *opts, fx_http_server **out,
                          fx_error *err) {
-    struct timeval tick = {0, FX_HTTP_TICK_MS * 1000};
+    struct timeval tick = {0, FX_HTTP_TICK_MS * 1000L};
     fx_auto(fx_http_server) server = fx_alloc(1, sizeof *server);
     if (!server) return fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for a server");
     server->opts = *opts;

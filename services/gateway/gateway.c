@@ -171,7 +171,7 @@ static FX_MUST bool caches_open(struct gateway *gateway, fx_error *err) {
 
 static FX_MUST bool server_open(struct gateway *gateway, fx_error *err) {
     const struct gw_config *config = gateway->config;
-    struct timeval tick = {0, TICK_MS * 1000};
+    struct timeval tick = {0, TICK_MS * 1000L};
     struct fx_http_server_opts opts = {
         .base = fx_loop_base(gateway->loop),
         .addr = config->http_addr,
