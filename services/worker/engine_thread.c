@@ -76,7 +76,7 @@ static void order_add(engine_thread *self, struct gen *gen) {
 }
 
 static void order_drop(engine_thread *self, struct gen *gen) {
-    for (uint32_t i = 0; i < self->opts.config->slots_max; i++)
+    for (uint32_t i = 0; i < self->opts.engine.slots; i++)
         if (self->held[i] == gen) {
             fx_engine_remove(self->engine, i);
             self->held[i] = NULL;
@@ -113,7 +113,7 @@ static void step(engine_thread *self) {
 
 static void publish(engine_thread *self) {
     struct fx_engine_stats stats = fx_engine_stats(self->engine);
-    worker_status_engine(self->opts.status, &stats);
+    self->opts.publish(self->opts.ctx, &stats);
     wake(self->news_fd);
 }
 
@@ -148,26 +148,10 @@ static void weights_touch(const fx_model *model) {
         seen = (uint8_t)(seen + pack.at[at]);
 }
 
-static FX_MUST bool engine_open(engine_thread *self, fx_error *err) {
-    const struct worker_config *config = self->opts.config;
-    const struct fx_engine_opts opts = {
-        .model = self->opts.model,
-        .backend = config->backend,
-        .kv_dtype = config->kv_dtype,
-        .threads = worker_threads(config),
-        .kv_bytes = config->kv_mib << 20,
-        .page_tokens = PAGE_TOKENS,
-        .slots = config->slots_max,
-        .rows_max = config->slots_max + CHUNK_ROWS,
-        .chunk_rows_max = CHUNK_ROWS,
-    };
-    weights_touch(self->opts.model);
-    return fx_engine_open(&opts, &self->engine, err);
-}
-
 static void *run(void *user) {
     engine_thread *self = user;
-    bool opened = engine_open(self, &self->open_err);
+    weights_touch(self->opts.engine.model);
+    bool opened = fx_engine_open(&self->opts.engine, &self->engine, &self->open_err);
     self->open_ok = opened;
     (void)sem_post(&self->opened);
     if (!opened) return NULL;
@@ -179,7 +163,7 @@ static void *run(void *user) {
 /* ---- elsewhere ---- */
 
 static FX_MUST bool rings_open(engine_thread *self, fx_error *err) {
-    uint32_t slots = self->opts.config->slots_max;
+    uint32_t slots = self->opts.engine.slots;
     self->held = fx_alloc(slots, sizeof(struct gen *));
     self->orders_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     self->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

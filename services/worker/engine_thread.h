@@ -1,15 +1,14 @@
 #pragma once
-#include "services/worker/config.h"
 #include "services/worker/gen.h"
-#include "services/worker/status.h"
 
 /** The thread that owns model, KV and step. Orders go in and news come out by bounded rings. */
 typedef struct engine_thread engine_thread;
 
 struct engine_thread_opts {
-    const struct worker_config *config;
-    const fx_model *model;
-    struct worker_status *status;
+    struct fx_engine_opts engine;
+    /** After every step, with the engine's counters. @thread engine */
+    void (*publish)(void *ctx, const struct fx_engine_stats *stats);
+    void *ctx;
 };
 
 /** Starts the thread and waits until its engine is open. @own caller, engine_thread_free()

@@ -1,5 +1,7 @@
 #pragma once
+#include "services/worker/config.h"
 #include "services/worker/engine_thread.h"
+#include "services/worker/status.h"
 
 /** The worker's I/O thread: Redis (pull, append, renew, finish, cancel hints) and the scheduler's
  *  heartbeat, on one loop. */

@@ -3,7 +3,13 @@
 #include "common/http/admin.h"
 #include "services/worker/io.h"
 
-enum { ID_BYTES = 16, CALLS_MAX = 64, STOP_MS = 2000 };
+enum {
+    ID_BYTES = 16,
+    CALLS_MAX = 64,
+    STOP_MS = 2000,
+    PAGE_TOKENS = 64,
+    CHUNK_ROWS = 128, /* of a prefill in one step */
+};
 
 static void status_init(struct worker_status *status, const struct worker_config *config,
                         char worker[2 * ID_BYTES + 1]) {
@@ -13,6 +19,31 @@ static void status_init(struct worker_status *status, const struct worker_config
     status->worker = worker;
     status->model = config->model;
     status->backend = config->backend;
+}
+
+static void publish(void *ctx, const struct fx_engine_stats *stats) {
+    worker_status_engine(ctx, stats);
+}
+
+static FX_MUST bool engine_open(const struct worker_config *config, const fx_model *model,
+                                struct worker_status *status, engine_thread **out, fx_error *err) {
+    const struct engine_thread_opts opts = {
+        .engine =
+            {
+                     .model = model,
+                     .backend = config->backend,
+                     .kv_dtype = config->kv_dtype,
+                     .threads = worker_threads(config),
+                     .kv_bytes = config->kv_mib << 20,
+                     .page_tokens = PAGE_TOKENS,
+                     .slots = config->slots_max,
+                     .rows_max = config->slots_max + CHUNK_ROWS,
+                     .chunk_rows_max = CHUNK_ROWS,
+                     },
+        .publish = publish,
+        .ctx = status,
+    };
+    return engine_thread_open(&opts, out, err);
 }
 
 static FX_MUST bool server_open(const struct worker_config *config, struct worker_status *status,
@@ -57,7 +88,7 @@ static FX_MUST bool serve(const struct worker_config *config, fx_error *err) {
     status_init(&status, config, worker);
     if (!fx_store_open(config->model_dir, config->model, &model, err)) return false;
     const struct fx_model_info *info = fx_model_get_info(model);
-    if (!engine_thread_open(&(struct engine_thread_opts){config, model, &status}, &engine, err) ||
+    if (!engine_open(config, model, &status, &engine, err) ||
         !server_open(config, &status, &server, err) || !admin_open(config, &status, &admin, err))
         return false;
     const struct worker_io_opts opts = {config, info, engine, &status, server, worker};

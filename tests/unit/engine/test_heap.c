@@ -32,6 +32,8 @@ void __wrap_free(void *at) {
     __real_free(at);
 }
 
+enum { PROMPT = 20, TOKENS = 20, SEQUENCES = 4 };
+
 struct row {
     const char *name, *backend;
     enum fx_model_dtype dtype;
@@ -45,28 +47,28 @@ static const struct row rows[] = {
 };
 
 static void add(struct rig *rig, const struct row *row, uint32_t seed) {
-    uint32_t prompt[70];
-    for (uint32_t i = 0; i < 70; i++)
+    uint32_t prompt[PROMPT];
+    for (uint32_t i = 0; i < PROMPT; i++)
         prompt[i] = rig_random(&seed, 256);
-    struct fx_sequence sequence = rig_sequence(prompt, 70, 40);
+    struct fx_sequence sequence = rig_sequence(prompt, PROMPT, TOKENS);
     sequence.sampling = (struct fx_sampling){row->temperature, 50, 0.95F, 0.01F, seed, 0};
     (void)rig_add(rig, &sequence);
 }
 
 static void test_no_allocation(void **state) {
     const struct row *row = *state;
-    struct rig_opts opts = {row->backend, 2, 16, 32, 0, "f32", 8};
+    struct rig_opts opts = {row->backend, 2, 16, 8, 0, "f32", 8};
     fx_auto(fx_model) model = rig_model("models/fractal-tiny-moe", row->dtype);
     rig_auto rig = rig_open(model, &opts, false);
     add(rig, row, 1);
     rig_run(rig); /* warm-up */
     uint64_t before = calls;
-    for (uint32_t i = 0; i < 8; i++)
+    for (uint32_t i = 0; i < SEQUENCES; i++)
         add(rig, row, 10 + i);
     rig_run(rig);
     assert_int_equal(calls, before);
     assert_true(before > 0); /* the counter counts */
-    assert_int_equal(fx_engine_stats(rig->engine).tokens_decoded, 9 * 40);
+    assert_int_equal(fx_engine_stats(rig->engine).tokens_decoded, (SEQUENCES + 1) * TOKENS);
 }
 
 FX_TEST_MAIN(test_no_allocation, rows)

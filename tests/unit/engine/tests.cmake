@@ -15,3 +15,8 @@ foreach(name IN ITEMS engine resume)
 endforeach()
 fx_add_test(unit/engine/test_heap.c LABELS unit DEPS fx_test_engine
   LINK LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free)
+
+# The worker's engine thread needs no gRPC, so it is tested here, where TSan reaches it.
+fx_add_library(fx_test_engine_thread SOURCES ${CMAKE_SOURCE_DIR}/services/worker/engine_thread.c
+  DEPS fx_engine fx_queue)
+fx_add_test(unit/engine/test_thread.c LABELS unit DEPS fx_test_engine_thread fx_test_engine)
