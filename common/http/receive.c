@@ -163,11 +163,13 @@ static bool line_check(struct fx_http_conn *conn, struct evbuffer *input) {
     return false;
 }
 
-/* RFC 9112 2.2: an empty line before a request is skipped. */
-static void skip_empty_lines(struct evbuffer *input) {
+/* RFC 9112 2.2: an empty line before a request is skipped. True when a request has begun. */
+static bool skip_empty_lines(struct evbuffer *input) {
     char two[2];
-    while (evbuffer_copyout(input, two, 2) == 2 && two[0] == '\r' && two[1] == '\n')
+    ev_ssize_t len;
+    while ((len = evbuffer_copyout(input, two, 2)) == 2 && two[0] == '\r' && two[1] == '\n')
         evbuffer_drain(input, 2);
+    return len == 2 || (len == 1 && two[0] != '\r');
 }
 
 static bool body_expected(struct fx_http_conn *conn) {
@@ -211,8 +213,7 @@ static bool head_complete(struct fx_http_conn *conn, struct evbuffer *input, siz
 
 static bool head_read(struct fx_http_conn *conn, struct evbuffer *input) {
     if (conn->state == CONN_IDLE) {
-        skip_empty_lines(input);
-        if (!evbuffer_get_length(input)) return false;
+        if (!skip_empty_lines(input)) return false;
         if (!head_begin(conn)) {
             fx_http__conn_cut(conn);
             return false;
