@@ -93,9 +93,11 @@ static void model_open(struct model *model, const struct kind *kind, enum fx_lay
             layer->mlp[e].down = weight_of(layout, s->hidden, s->ffn);
         }
         uint64_t bytes = fx_kv_page_bytes(s, PAGE_TOKENS, FX_KV_F16);
-        model->kv[l] =
-            (struct fx_kv){fx_alloc(PAGES, bytes), fx_alloc(PAGES, bytes), bytes, FX_KV_F16};
+        model->kv[l] = (struct fx_kv){fx_alloc(ROWS_MAX * PAGES, bytes),
+                                      fx_alloc(ROWS_MAX * PAGES, bytes), bytes, FX_KV_F16};
         FX_ASSERT(model->kv[l].k && model->kv[l].v);
+        memset(model->kv[l].k, 0x11, ROWS_MAX * PAGES * bytes); /* pages of its own, not zero's */
+        memset(model->kv[l].v, 0x11, ROWS_MAX * PAGES * bytes);
     }
 }
 
@@ -149,21 +151,22 @@ struct result {
     double bytes_per_row;
 };
 
-/* Every row is a sequence of its own at the last position. They share one cache, which takes the
- * time that caches of their own would while these fit the same level. */
+/* Every row is a sequence of its own at the last position, with a cache of its own. */
 static void step_fill(struct fx_step *step, uint32_t rows, uint32_t vocab) {
     static uint32_t tokens[ROWS_MAX], positions[ROWS_MAX], sequences[ROWS_MAX], logit_of[ROWS_MAX];
-    static const uint32_t table[PAGES] = {0, 1, 2, 3};
+    static uint32_t tables[ROWS_MAX * PAGES];
     for (uint32_t row = 0; row < rows; row++) {
         tokens[row] = row * 37 % vocab;
         positions[row] = CONTEXT - 1;
-        logit_of[row] = row;
+        sequences[row] = logit_of[row] = row;
     }
+    for (uint32_t page = 0; page < rows * PAGES; page++)
+        tables[page] = page;
     *step = (struct fx_step){.rows = rows,
                              .tokens = tokens,
                              .positions = positions,
                              .sequences = sequences,
-                             .tables = table,
+                             .tables = tables,
                              .table_stride = PAGES,
                              .page_tokens = PAGE_TOKENS,
                              .logit_rows = rows,
