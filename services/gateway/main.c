@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <sys/resource.h>
 #include "common/base/log.h"
 #include "common/rpc/service.h"
 #include "services/gateway/gateway.h"
@@ -10,11 +11,25 @@ static enum fx_log_level level_of(const char *name) {
     return FX_LOG_INFO;
 }
 
+/* Shells often allow 1024 descriptors: fewer than connections_max needs. */
+static void files_raise(uint32_t connections_max) {
+    enum { REST = 256 }; /* listeners, Redis, gRPC */
+    struct rlimit limit;
+    rlim_t want = (rlim_t)connections_max + REST;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= want) return;
+    limit.rlim_cur = limit.rlim_max < want ? limit.rlim_max : want;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < want)
+        fx_log(FX_LOG_WARN, FX_EVENT("few_descriptors"), FX_KI("allowed", limit.rlim_cur),
+               FX_KI("wanted", want),
+               FX_KS("remedy", "raise ulimit -n, or lower FX_CONNECTIONS_MAX"));
+}
+
 static FX_MUST bool serve(fx_error *err) {
     struct gw_config config;
     struct gateway *gateway = NULL;
     if (!gw_config_load(&config, err)) return false;
     fx_log_level_min(level_of(config.log_level));
+    files_raise(config.connections_max);
     if (!gateway_open(&config, &gateway, err)) return false;
     fx_log(FX_LOG_INFO, FX_EVENT("ready"), FX_KS("addr", config.http_addr),
            FX_KI("port", gateway_port(gateway)), FX_KS("version", FX_VERSION));

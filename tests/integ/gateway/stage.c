@@ -242,6 +242,7 @@ int stage_setup(void **state) {
     fx_error err = {0};
     struct fx_server_opts opts = {.address = "127.0.0.1:0", .context = stage};
     fx_log_level_min(FX_LOG_ERROR);
+    (void)signal(SIGPIPE, SIG_IGN); /* as the program does */
     (void)pthread_mutex_init(&stage->lock, NULL);
     stage->slots = 16;
     stage->script = (struct stage_script){.bytes = "Hello", .len = 5, .finish = FX_FINISH_STOP};

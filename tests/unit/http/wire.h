@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -58,6 +59,7 @@ static inline void wire_drained(void *ctx) {
 
 static inline void wire_start(struct wire *wire, struct fx_http_server_opts opts) {
     fx_error err = {0};
+    (void)signal(SIGPIPE, SIG_IGN); /* as a service does */
     assert_int_equal(evthread_use_pthreads(), 0);
     wire->base = event_base_new();
     opts.base = wire->base;
