@@ -1,0 +1,62 @@
+#include "services/worker/status.h"
+#include "common/http/admin.h"
+#include "tests/fx_test.h"
+
+static struct worker_status healthy(void) {
+    struct worker_status status = {.worker = "w", .model = "m", .backend = "cpu"};
+    status_set(&status, STATUS_REDIS_READY, 1);
+    status_set(&status, STATUS_REGISTERED, 1);
+    return status;
+}
+
+struct row {
+    const char *name;
+    enum status_number number;
+    uint64_t value;
+    const char *reason; /* NULL: ready */
+};
+static const struct row rows[] = {
+    {"healthy",        STATUS_SLOTS,       4,    NULL       },
+    {"draining",       STATUS_DRAINING,    1,    "draining" },
+    {"no redis",       STATUS_REDIS_READY, 0,    "Redis"    },
+    {"no scheduler",   STATUS_REGISTERED,  0,    "scheduler"},
+    {"a long step",    STATUS_STALLED_MS,  5000, NULL       },
+    {"no progress",    STATUS_STALLED_MS,  5001, "progress" },
+    {"many rows fail", STATUS_ROWS_FAILED, 99,   NULL       },
+};
+
+static void test_ready(void **state) {
+    const struct row *row = *state;
+    struct worker_status status = healthy();
+    char reason[FX_ADMIN_REASON_MAX] = "";
+    status_set(&status, row->number, row->value);
+    assert_int_equal(worker_ready(&status, reason), !row->reason);
+    if (row->reason) assert_non_null(strstr(reason, row->reason));
+}
+
+static void test_metrics(void **state) {
+    (void)state;
+    static uint8_t bytes[FX_ADMIN_METRICS_MAX];
+    struct worker_status status = healthy();
+    fx_buf out = {bytes, 0, sizeof(bytes) - 1};
+    const struct fx_engine_stats stats = {
+        .steps = 11, .dense_rows = 320, .dense_matmuls = 10, .pages = 64, .pages_free = 60};
+    worker_status_engine(&status, &stats);
+    worker_metrics(&status, &out);
+    assert_true(fx_buf_fits(&out));
+    const char *page = (const char *)bytes;
+    assert_non_null(strstr(page, "\nfractal_worker_steps_total{model=\"m\"} 11\n"));
+    assert_non_null(strstr(page, "\nfractal_worker_dense_rows_total{model=\"m\"} 320\n"));
+    assert_non_null(strstr(page, "\nfractal_worker_kv_blocks_free{model=\"m\"} 60\n"));
+    assert_non_null(strstr(page, "# TYPE fractal_worker_steps_total counter\n"));
+    assert_non_null(strstr(page, "# TYPE fractal_worker_slots gauge\n"));
+}
+
+int main(void) {
+    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 1];
+    for (size_t i = 0; i < FX_TEST_COUNT(rows); i++)
+        tests[i] =
+            (struct CMUnitTest){rows[i].name, test_ready, NULL, NULL, (void *)(uintptr_t)&rows[i]};
+    tests[FX_TEST_COUNT(rows)] = (struct CMUnitTest)cmocka_unit_test(test_metrics);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

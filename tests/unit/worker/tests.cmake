@@ -1,0 +1,3 @@
+foreach(name IN ITEMS config status)
+  fx_add_test(unit/worker/test_${name}.c LABELS unit DEPS fx_svc_worker)
+endforeach()
