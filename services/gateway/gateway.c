@@ -13,8 +13,10 @@ enum {
     INBOX_MAX = 64,
     TICK_MS = 250,
     STUCK_MS = 10000, /* without a turn of the loop: not alive */
-    CALLS_MAX = 4096,
-    REPLY_BYTES = 8192,
+    TENANT_CALLS_MAX = 1024,
+    SCHEDULER_CALLS_MAX = 4096, /* submits and cancels at once */
+    SLICER_CALLS_MAX = 8,
+    REPLY_BYTES = 4096,
     SLICER_BYTES_MAX = 96 * 1024 * 1024,
     LOG_LINES_MAX = 200, /* a second */
     DRAIN_POLL_US = 20000,
@@ -121,24 +123,35 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
 
 /* -- open -- */
 
-static FX_MUST bool client_open(struct gateway *gateway, const char *target, uint32_t bytes_max,
-                                fx_client **out, fx_error *err) {
+struct client_row {
+    const char *target;
+    uint32_t calls_max, bytes_max; /* bytes_max 0: gRPC's own */
+    fx_client **out;
+};
+
+static FX_MUST bool client_open(struct gateway *gateway, const struct client_row *row,
+                                fx_error *err) {
     struct fx_client_opts opts = {
-        .target = target,
+        .target = row->target,
         .base = fx_loop_base(gateway->loop),
         .tls = gw_config_tls(gateway->config),
-        .calls_max = CALLS_MAX,
+        .calls_max = row->calls_max,
         .arena_bytes = REPLY_BYTES,
-        .message_bytes_max = bytes_max,
+        .message_bytes_max = row->bytes_max,
     };
-    return fx_client_open(&opts, out, err) || fx_wrap(err, "client of %.64s", target);
+    return fx_client_open(&opts, row->out, err) || fx_wrap(err, "client of %.64s", row->target);
 }
 
 static FX_MUST bool clients_open(struct gateway *gateway, fx_error *err) {
     const struct gw_config *config = gateway->config;
-    return client_open(gateway, config->tenant_addr, 0, &gateway->tenant, err) &&
-           client_open(gateway, config->scheduler_addr, 0, &gateway->scheduler, err) &&
-           client_open(gateway, config->slicer_addr, SLICER_BYTES_MAX, &gateway->slicer, err);
+    const struct client_row rows[] = {
+        {config->tenant_addr,    TENANT_CALLS_MAX,    0,                &gateway->tenant   },
+        {config->scheduler_addr, SCHEDULER_CALLS_MAX, 0,                &gateway->scheduler},
+        {config->slicer_addr,    SLICER_CALLS_MAX,    SLICER_BYTES_MAX, &gateway->slicer   },
+    };
+    for (size_t i = 0; i < FX_COUNT(rows); i++)
+        if (!client_open(gateway, &rows[i], err)) return false;
+    return true;
 }
 
 static FX_MUST bool redis_open(struct gateway *gateway, fx_error *err) {
