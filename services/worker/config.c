@@ -10,7 +10,7 @@ const struct fx_env_row worker_env[] = {
     {"FX_BACKEND",        FX_ENV_CHOICE, AT(backend),        0,   0,       "cpu",                    "cpu|ref",
      "cpu: the best this processor has; ref: plain C, slow, the same bits"                                                                            },
     {"FX_THREADS",        FX_ENV_U32,    AT(threads),        0,   256,     "0",                      NULL,
-     "compute threads; 0: one per processor"                                                                                                          },
+     "compute threads; 0: one per processor, less one for the other programs"                                                                         },
     {"FX_KV_MIB",         FX_ENV_U64,    AT(kv_mib),         1,   1 << 20, "128",                    NULL,
      "MiB of the KV cache, taken at start"                                                                                                            },
     {"FX_KV_DTYPE",       FX_ENV_CHOICE, AT(kv_dtype),       0,   0,       "f32",                    "f32|f16",
@@ -44,6 +44,6 @@ bool worker_config_check(const struct worker_config *config, fx_error *err) {
 
 uint32_t worker_threads(const struct worker_config *config) {
     if (config->threads) return config->threads;
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online < 1 ? 1 : online > 256 ? 256 : (uint32_t)online;
+    long spare = sysconf(_SC_NPROCESSORS_ONLN) - 1;
+    return spare < 1 ? 1 : spare > 256 ? 256 : (uint32_t)spare;
 }

@@ -4,7 +4,7 @@
 /** FX_* of the worker. */
 struct worker_config {
     const char *model, *model_dir, *backend, *kv_dtype, *numerics;
-    uint32_t threads; /* 0: one per processor */
+    uint32_t threads; /* 0: see worker_threads */
     uint64_t kv_mib;
     uint32_t slots_max, lease_ms, renew_ms, drain_ms;
     const char *redis_url, *scheduler_addr;
@@ -16,5 +16,5 @@ extern const struct fx_env_row worker_env[];
 extern const size_t worker_env_count;
 /** What rows can't say. @err INVALID_ARGUMENT */
 FX_MUST bool worker_config_check(const struct worker_config *config, fx_error *err);
-/** Compute threads: FX_THREADS, or one per processor. */
+/** Compute threads: FX_THREADS, or all processors but one. */
 uint32_t worker_threads(const struct worker_config *config);

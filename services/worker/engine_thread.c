@@ -155,6 +155,7 @@ static void *run(void *user) {
     self->open_ok = opened;
     (void)sem_post(&self->opened);
     if (!opened) return NULL;
+    fx_heap_seal(); /* a step that allocates is a bug from here on */
     serve(self);
     fx_engine_free(self->engine);
     return NULL;

@@ -152,7 +152,7 @@ static bool is_answered(void *ctx) {
     return ((struct live *)ctx)->answered;
 }
 
-static void wait_for_workers(struct fleet *fleet, uint32_t workers) {
+void fleet_wait_workers(struct fleet *fleet, uint32_t workers) {
     uint64_t deadline_ms = fx_clock_ms() + READY_MS;
     struct live live = {0};
     while (live.workers < workers) {
@@ -178,7 +178,7 @@ struct fleet *fleet_open(uint32_t workers, const char *const *env) {
     scheduler_start(fleet);
     for (uint32_t i = 0; i < workers; i++)
         fleet_worker_start(fleet, i, env);
-    wait_for_workers(fleet, workers);
+    fleet_wait_workers(fleet, workers);
     return fleet;
 }
 

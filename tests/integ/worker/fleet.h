@@ -32,6 +32,8 @@ struct fleet *fleet_open(uint32_t workers, const char *const *env);
 void fleet_close(struct fleet **fleet);
 #define fleet_auto __attribute__((cleanup(fleet_close))) struct fleet *
 void fleet_worker_start(struct fleet *fleet, uint32_t worker, const char *const *env);
+/* Until `workers` are live. */
+void fleet_wait_workers(struct fleet *fleet, uint32_t workers);
 /* SIGTERM, waits, and checks that it ended well. */
 void fleet_worker_stop(struct fleet *fleet, uint32_t worker);
 /* GetWorker; numbers only. */

@@ -76,6 +76,38 @@ static void test_killed_worker(void **state) {
     fleet_expect(fleet, &ask);
 }
 
+/* Its first worker, with f32 KV, dies; the other has f16 KV, another numerics id. */
+static void orphan(struct fleet *fleet, struct fleet_ask *ask, const char *inexact) {
+    const char *const env[] = {SLOW, "FX_KV_DTYPE=f16", inexact, NULL};
+    *ask = fleet_ask("It was", 800, 0.8F, 10);
+    fleet_submit(fleet, ask);
+    fleet_wait_tokens(fleet, ask, 5);
+    assert_int_equal(kill(fleet->workers[0].pid, SIGKILL), 0);
+    fleet_worker_start(fleet, 1, env);
+}
+
+static void test_other_numerics(void **state) {
+    (void)state;
+    fleet_auto fleet = fleet_open(1, leases);
+    struct fleet_ask ask;
+    orphan(fleet, &ask, "FX_RESUME_INEXACT=0");
+    fleet_wait(fleet, &ask, 30000);
+    assert_int_equal(ask.finish, FX_FINISH_ERROR);
+    assert_true(ask.count < 800);
+    assert_true(fleet_log_has(fleet, 1, "event=numerics_differ"));
+}
+
+static void test_other_numerics_allowed(void **state) {
+    (void)state;
+    fleet_auto fleet = fleet_open(1, leases);
+    struct fleet_ask ask;
+    orphan(fleet, &ask, "FX_RESUME_INEXACT=1");
+    fleet_wait(fleet, &ask, 30000);
+    assert_int_equal(ask.count, 800);
+    assert_int_equal(ask.finish, FX_FINISH_LENGTH);
+    assert_string_equal(ask.detail, "resumed with other numerics"); /* the mark */
+}
+
 /* SIGTERM: what runs is finished first. */
 static void test_drain(void **state) {
     (void)state;
@@ -128,10 +160,15 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cancel_in_decode), cmocka_unit_test(test_frozen_worker),
-        cmocka_unit_test(test_killed_worker),    cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_give_back),        cmocka_unit_test(test_redis_restarts),
+        cmocka_unit_test(test_cancel_in_decode),
+        cmocka_unit_test(test_frozen_worker),
+        cmocka_unit_test(test_killed_worker),
+        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_give_back),
+        cmocka_unit_test(test_redis_restarts),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_other_numerics),
+        cmocka_unit_test(test_other_numerics_allowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
