@@ -57,7 +57,7 @@ static uint32_t context_of(const fx_engine *engine, uint32_t pages) {
     uint32_t context = config->context_max;
     if (opts->context_max && opts->context_max < context) context = opts->context_max;
     uint64_t pool_tokens = (uint64_t)pages * opts->page_tokens;
-    uint64_t seen = (uint64_t)config->window + opts->chunk_rows_max + 2 * opts->page_tokens;
+    uint64_t seen = (uint64_t)config->window + opts->chunk_rows_max + 2ULL * opts->page_tokens;
     if (config->window && seen <= pool_tokens) return context;
     return pool_tokens < context ? (uint32_t)pool_tokens : context;
 }

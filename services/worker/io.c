@@ -98,7 +98,7 @@ static FX_MUST bool memory_open(worker_io *io, fx_error *err) {
     size_t per_gen = (size_t)io->context_max + 1;
     io->gens = fx_alloc(io->slots, sizeof(*io->gens));
     io->ids = fx_alloc(io->slots, per_gen * sizeof(*io->ids));
-    io->write_gens = fx_alloc((size_t)io->slots * IO_WRITES_MAX, sizeof(*io->write_gens));
+    io->write_gens = fx_alloc((size_t)io->slots * IO_WRITES_MAX, sizeof(struct gen *));
     io->write_first = fx_alloc((size_t)io->slots * IO_WRITES_MAX, sizeof(*io->write_first));
     io->appends = fx_alloc(io->slots, sizeof(*io->appends));
     io->arena_bytes = fx_alloc(1, IO_TASK_ARENA_BYTES);
@@ -141,7 +141,7 @@ static FX_MUST bool scheduler_open(worker_io *io, fx_error *err) {
 
 static FX_MUST bool events_open(worker_io *io, fx_error *err) {
     struct event_base *base = fx_loop_base(io->loop);
-    const struct timeval tick = {0, IO_TICK_MS * 1000};
+    const struct timeval tick = {0, IO_TICK_MS * 1000L};
     int fd = engine_thread_fd(io->opts.engine);
     io->news_event = event_new(base, fd, EV_READ | EV_PERSIST, on_news, io);
     io->tick_event = event_new(base, -1, EV_PERSIST, on_tick, io);

@@ -204,7 +204,7 @@ Fractal__V1__WorkerStatus fleet_status(struct fleet *fleet, uint32_t worker) {
     (void)snprintf(target, sizeof target, "unix:%s", fleet->workers[worker].socket);
     fx_arena_init(&arena, bytes, sizeof bytes);
     Fractal__V1__GetWorkerRequest message = FRACTAL__V1__GET_WORKER_REQUEST__INIT;
-    Fractal__V1__WorkerStatus *reply, copy;
+    Fractal__V1__WorkerStatus *reply = NULL, copy;
     const struct fx_client_request request = {
         .method = "/fractal.v1.WorkerService/GetWorker",
         .message = &message,
