@@ -11,6 +11,13 @@
 
 enum { READY_MS = 60000, ARENA_BYTES = 65536 };
 
+/* The same bits either way. Slowly, so that there is time to interfere; ASan is slow enough. */
+#if defined(__SANITIZE_ADDRESS__)
+#define BACKEND "cpu"
+#else
+#define BACKEND "ref"
+#endif
+
 static void free_address(char out[32]) {
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof in;
@@ -38,7 +45,7 @@ static void variables_set(const struct processes *all, const struct process *pro
     (void)setenv("FX_SCHEDULER_ADDR", all->scheduler.grpc, 1);
     (void)setenv("FX_HTTP_ADDR", all->http, 1);
     (void)setenv("FX_MODEL", "tiny", 1);
-    (void)setenv("FX_BACKEND", "ref", 1); /* the same bits, slowly: time to interfere */
+    (void)setenv("FX_BACKEND", BACKEND, 1);
     (void)setenv("FX_LOG_LEVEL", "error", 1);
     (void)setenv("FX_GRPC_ADDR", process->grpc, 1);
     (void)setenv("FX_ADMIN_ADDR", process->admin, 1);
