@@ -87,9 +87,10 @@ static void scheduler_start(struct fleet *fleet) {
 void fleet_worker_start(struct fleet *fleet, uint32_t number, const char *const *extra) {
     struct variables env = {0};
     struct fleet_worker *worker = &fleet->workers[number];
-    char address[160], scheduler[160];
-    (void)snprintf(worker->socket, sizeof worker->socket, "%s/w%u", fleet->redis.folder, number);
-    (void)snprintf(worker->log, sizeof worker->log, "%s/w%u.log", fleet->redis.folder, number);
+    char address[160], scheduler[160], folder[sizeof fleet->redis.folder];
+    memcpy(folder, fleet->redis.folder, sizeof folder);
+    (void)snprintf(worker->socket, sizeof worker->socket, "%s/w%u", folder, number);
+    (void)snprintf(worker->log, sizeof worker->log, "%s/w%u.log", folder, number);
     (void)snprintf(address, sizeof address, "unix:%s", worker->socket);
     (void)snprintf(scheduler, sizeof scheduler, "unix:%s", fleet->scheduler_socket);
     set(&env, "FX_MODEL", FLEET_MODEL);
