@@ -4,7 +4,7 @@
 #include <sys/types.h>
 
 struct redis_fixture {
-    char folder[64]; /* /tmp/fx-redis-XXXXXX */
+    char folder[64]; /* fx-redis-XXXXXX in /dev/shm or /tmp */
     char url[128];   /* unix:///.../s */
     char socket[96];
     pid_t pid;
@@ -15,6 +15,8 @@ struct redis_fixture {
 void redis_fixture_start(struct redis_fixture *redis, const char *const *extra);
 /** kill -9; the data folder stays. */
 void redis_fixture_kill(struct redis_fixture *redis);
+/** SIGTERM and its end; its exit status, or 128 + the signal. The data folder stays. */
+int redis_fixture_end(struct redis_fixture *redis);
 /** Starts it again on the same folder. */
 void redis_fixture_restart(struct redis_fixture *redis, const char *const *extra);
 /** Removes all data of a killed one. */
