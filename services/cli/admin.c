@@ -1,6 +1,5 @@
 #include "services/cli/admin.h"
 #include "common/base/heap.h"
-#include "fractal/v1/tenant.pb-c.h"
 
 int cli_admin_run(const struct cli_settings *settings,
                   bool (*action)(const struct cli_settings *settings, fx_arena *arena,
@@ -33,11 +32,14 @@ bool cli_admin_call(const struct cli_settings *settings, const char *method, con
 }
 
 bool cli_admin_create_tenant(const struct cli_settings *settings, const char *name, uint32_t weight,
-                             fx_arena *arena, fx_error *err) {
+                             const struct cli_limits *limits, fx_arena *arena, fx_error *err) {
     Fractal__V1__CreateTenantRequest message = FRACTAL__V1__CREATE_TENANT_REQUEST__INIT;
+    Fractal__V1__Limits wanted = FRACTAL__V1__LIMITS__INIT;
     Fractal__V1__Tenant *tenant = NULL;
     message.name = fx_arena_copy(arena, fx_span_str(name));
     message.weight = weight;
+    if (limits) wanted = cli_limits_message(limits);
+    message.limits = &wanted;
     if (!message.name) return fx_fail(err, FX_RESOURCE_EXHAUSTED, "memory for a call");
     return cli_admin_call(settings, "CreateTenant", &message, &fractal__v1__tenant__descriptor,
                           arena, &tenant, err);

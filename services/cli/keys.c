@@ -1,13 +1,13 @@
 #include <string.h>
 #include <time.h>
-#include "fractal/v1/tenant.pb-c.h"
 #include "services/cli/admin.h"
 
 #define DEFAULT_TENANT "default"
 
 struct keys_args {
     const char *tenant, *label;
-    const char *key_id; /* revoke */
+    const char *key_id; /* limit, revoke */
+    struct cli_limits limits;
 };
 
 static const struct cli_option options[] = {
@@ -15,6 +15,9 @@ static const struct cli_option options[] = {
      "whose keys (" DEFAULT_TENANT ")"     },
     {"label",  CLI_TEXT, offsetof(struct keys_args, label),  0, 0, "L", NULL,
      "of a new key, to tell it from others"},
+    CLI_LIMIT(struct keys_args, rpm, 1e9, "requests a minute"),
+    CLI_LIMIT(struct keys_args, tpm, 1e9, "tokens a minute, prompts and answers"),
+    CLI_LIMIT(struct keys_args, streams, 1e6, "generations at the same time"),
 };
 
 static FX_MUST bool create_once(const struct cli_settings *settings, const struct keys_args *args,
@@ -22,6 +25,8 @@ static FX_MUST bool create_once(const struct cli_settings *settings, const struc
     Fractal__V1__CreateKeyRequest message = FRACTAL__V1__CREATE_KEY_REQUEST__INIT;
     message.tenant = fx_arena_copy(arena, fx_span_str(args->tenant));
     message.label = fx_arena_copy(arena, fx_span_str(args->label ? args->label : ""));
+    Fractal__V1__Limits limits = cli_limits_message(&args->limits);
+    message.limits = &limits;
     if (!message.tenant || !message.label)
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "memory for a call");
     return cli_admin_call(settings, "CreateKey", &message,
@@ -34,7 +39,7 @@ static FX_MUST bool create_tenant(const struct cli_settings *settings, const str
     if (strcmp(args->tenant, DEFAULT_TENANT) != 0)
         return fx_fail(err, FX_NOT_FOUND, "no tenant '%s' (./fractal tenants create %s)",
                        args->tenant, args->tenant);
-    bool created = cli_admin_create_tenant(settings, args->tenant, 0, arena, err);
+    bool created = cli_admin_create_tenant(settings, args->tenant, 0, NULL, arena, err);
     if (!created && err->code != FX_ALREADY_EXISTS) return false;
     if (created) (void)fprintf(stderr, "created the tenant '%s'\n", args->tenant);
     return true;
@@ -57,12 +62,12 @@ static bool create(const struct cli_settings *settings, fx_arena *arena, const v
 }
 
 static void show(const Fractal__V1__Key *key) {
-    char date[32] = "-";
+    char date[32] = "-", limits[CLI_LIMITS_TEXT];
     time_t created = (time_t)(key->created_ms / 1000);
     struct tm at;
     if (localtime_r(&created, &at)) (void)strftime(date, sizeof date, "%Y-%m-%d %H:%M", &at);
-    (void)printf("%-16s  %-8s %-16s  %s\n", key->key_id, key->revoked ? "revoked" : "active", date,
-                 key->label);
+    (void)printf("%-16s  %-8s %-16s  %-24s  %s\n", key->key_id, key->revoked ? "revoked" : "active",
+                 date, cli_limits_text(key->limits, limits), key->label);
 }
 
 static bool list(const struct cli_settings *settings, fx_arena *arena, const void *user,
@@ -76,9 +81,21 @@ static bool list(const struct cli_settings *settings, fx_arena *arena, const voi
                         arena, &reply, err))
         return false;
     if (reply->n_keys)
-        (void)printf("%-16s  %-8s %-16s  %s\n", "KEY ID", "STATE", "CREATED", "LABEL");
+        (void)printf("%-16s  %-8s %-16s  %-24s  %s\n", "KEY ID", "STATE", "CREATED", "LIMITS",
+                     "LABEL");
     for (size_t i = 0; i < reply->n_keys; i++)
         show(reply->keys[i]);
+    return true;
+}
+
+static bool limit(const struct cli_settings *settings, fx_arena *arena, const void *user,
+                  fx_error *err) {
+    const struct keys_args *args = user;
+    char text[CLI_LIMITS_TEXT];
+    if (!cli_admin_set_limits(settings, args->key_id, NULL, &args->limits, arena, err))
+        return false;
+    Fractal__V1__Limits limits = cli_limits_message(&args->limits);
+    (void)printf("limits of %s: %s\n", args->key_id, cli_limits_text(&limits, text));
     return true;
 }
 
@@ -103,6 +120,7 @@ static const struct {
                    fx_error *err);
 } actions[] = {
     {"create", 0, create},
+    {"limit",  1, limit },
     {"list",   0, list  },
     {"revoke", 1, revoke},
 };
@@ -117,16 +135,20 @@ static int run(const struct cli_settings *settings, int argc, char **argv) {
         args.key_id = argv[1];
         return cli_admin_run(settings, actions[i].action, &args);
     }
-    if (left >= 0) fx_error_set(&err, FX_INVALID_ARGUMENT, "want create, list or revoke ID");
+    if (left >= 0)
+        fx_error_set(&err, FX_INVALID_ARGUMENT, "want create, list, limit ID or revoke ID");
     return cli_misused(&cli_keys, &err);
 }
 
 const struct cli_command cli_keys = {
     .name = "keys",
-    .usage = "create [--tenant T] [--label L] | list [--tenant T] | revoke ID",
+    .usage =
+        "create [--tenant T] [--label L] [--rpm N] [--tpm N] [--streams N] | list [--tenant T] | "
+        "limit ID [--rpm N] [--tpm N] [--streams N] | revoke ID",
     .summary = "Tenants' API keys",
     .options = options,
     .option_count = FX_COUNT(options),
     .run = run,
-    .more = "A new key is printed once, alone on standard output; only its SHA-256 is stored.",
+    .more = "A new key is printed once, alone on standard output; only its SHA-256 is stored.\n"
+            "`limit` replaces all three limits; those left out are none.",
 };

@@ -15,6 +15,8 @@ enum {
     TENANT_NAME_MAX = 63,
     TENANT_LABEL_MAX = 128,
     TENANT_WEIGHT_MAX = 1000,
+    TENANT_RATE_MAX = 1000000000, /* requests or tokens a minute */
+    TENANT_STREAMS_MAX = 1000000,
     TENANT_RETRY_AFTER_MS = 500,
 };
 

@@ -7,6 +7,7 @@ static const fx_span key_fields[] = {
     {(const uint8_t *)"digest",     6 },
     {(const uint8_t *)"tenant",     6 },
     {(const uint8_t *)"revoked_ms", 10},
+    LIMIT_FIELD_NAMES,
 };
 
 /* Says no more than that: which part was wrong is nobody's business. */
@@ -26,6 +27,7 @@ static void on_tenant(void *ctx, const redisReply *reply, const fx_error *err) {
     } else {
         out.tenant = &tenant;
         out.key_id = op->key_id;
+        out.limits = op->key_limits;
         op->app->authenticated++;
         fx_call_reply(op->call, &out);
     }
@@ -50,7 +52,8 @@ static void on_key(void *ctx, const redisReply *reply, const fx_error *err) {
         return;
     }
     op->name = reply_text(op, reply_at(fields, 1));
-    if (!op->name)
+    op->key_limits = limits_read(op, fields, 3);
+    if (!op->name || !op->key_limits)
         op_refuse(op, FX_RESOURCE_EXHAUSTED, "the answer does not fit");
     else
         tenant_read(op, on_tenant);

@@ -68,8 +68,10 @@ static void create_send(struct op *op) {
     char created[24], most[16];
     (void)snprintf(created, sizeof created, "%llu", (unsigned long long)op->created_ms);
     (void)snprintf(most, sizeof most, "%d", TENANT_KEYS_MAX);
-    fx_span args[] = {fx_span_str(op->key_id), fx_span_str(op->digest), name,
-                      fx_span_str(op->label),  fx_span_str(created),    fx_span_str(most)};
+    fx_span args[6 + LIMIT_FIELDS] = {
+        fx_span_str(op->key_id), fx_span_str(op->digest), name,
+        fx_span_str(op->label),  fx_span_str(created),    fx_span_str(most)};
+    limits_args(op, args + 6);
     op_fcall(op,
              &(struct fx_redis_fcall){"fx1_tenant_create_key", keys, FX_COUNT(keys), args,
                                       FX_COUNT(args)},
@@ -87,10 +89,15 @@ void keys_create(struct op *op) {
                   "label: at most %d bytes of UTF-8, no control characters", TENANT_LABEL_MAX);
         return;
     }
+    if (!limits_take(op, in->limits)) return;
     op->name = in->tenant;
     op->label = in->label;
     op->created_ms = fx_wall_ms();
     create_send(op);
+}
+
+bool key_id_is_valid(const char *key_id) {
+    return strlen(key_id) == KEY_ID_DIGITS && strspn(key_id, "0123456789abcdef") == KEY_ID_DIGITS;
 }
 
 static void on_revoked(void *ctx, const redisReply *reply, const fx_error *err) {
@@ -109,8 +116,7 @@ static void on_revoked(void *ctx, const redisReply *reply, const fx_error *err) 
 
 void keys_revoke(struct op *op) {
     const Fractal__V1__RevokeKeyRequest *in = op->request;
-    if (strlen(in->key_id) != KEY_ID_DIGITS ||
-        strspn(in->key_id, "0123456789abcdef") != KEY_ID_DIGITS) {
+    if (!key_id_is_valid(in->key_id)) {
         op_refuse(op, FX_INVALID_ARGUMENT, "key_id: want %d hex digits", KEY_ID_DIGITS);
         return;
     }

@@ -5,6 +5,7 @@ static const fx_span key_fields[] = {
     {(const uint8_t *)"label",      5 },
     {(const uint8_t *)"created_ms", 10},
     {(const uint8_t *)"revoked_ms", 10},
+    LIMIT_FIELD_NAMES,
 };
 
 static bool fill(struct op *op, const redisReply *fields, Fractal__V1__Key *out) {
@@ -13,7 +14,8 @@ static bool fill(struct op *op, const redisReply *fields, Fractal__V1__Key *out)
     out->label = reply_text(op, reply_at(fields, 1));
     out->created_ms = reply_number(reply_at(fields, 2));
     out->revoked = reply_number(reply_at(fields, 3)) > 0;
-    return out->key_id && out->label;
+    out->limits = limits_read(op, fields, 4);
+    return out->key_id && out->label && out->limits;
 }
 
 static void on_keys(void *ctx, const redisReply *reply, const fx_error *err) {

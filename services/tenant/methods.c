@@ -10,6 +10,7 @@ HANDLER(list_tenants, op_begin_admin, tenants_list)
 HANDLER(create_key, op_begin_admin, keys_create)
 HANDLER(revoke_key, op_begin_admin, keys_revoke)
 HANDLER(list_keys, op_begin_admin, keys_list)
+HANDLER(set_limits, op_begin_admin, limits_set)
 HANDLER(authenticate, op_begin, keys_authenticate)
 
 const struct fx_method tenant_methods[] = {
@@ -25,6 +26,8 @@ const struct fx_method tenant_methods[] = {
      &fractal__v1__revoke_key_request__descriptor,                                                         FX_RPC_UNARY, 5000, 1024},
     {"/fractal.v1.TenantService/ListKeys",     list_keys,     &fractal__v1__list_keys_request__descriptor,
      FX_RPC_UNARY,                                                                                                       5000, 1024},
+    {"/fractal.v1.TenantService/SetLimits",    set_limits,
+     &fractal__v1__set_limits_request__descriptor,                                                         FX_RPC_UNARY, 5000, 1024},
     {"/fractal.v1.TenantService/Authenticate", authenticate,
      &fractal__v1__authenticate_request__descriptor,                                                       FX_RPC_UNARY, 5000, 1024},
 };

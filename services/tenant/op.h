@@ -2,6 +2,13 @@
 #include "fractal/v1/tenant.pb-c.h"
 #include "services/tenant/app.h"
 
+enum { LIMIT_FIELDS = 3 }; /* rpm, tpm, streams */
+
+/** Limits as arguments of a function. */
+struct limits_text {
+    char text[LIMIT_FIELDS][12];
+};
+
 /** One call on its way through Redis; lives in the call's arena. Everything after op_begin runs on
  *  the loop's thread; each step either sends the next command or ends the call. */
 struct op {
@@ -12,6 +19,8 @@ struct op {
     const char *name, *label; /* of a tenant; of a key */
     char key[3 + 64 + 1];     /* fx-<64 hex> */
     char digest[64 + 1], key_id[16 + 1];
+    struct limits_text limits;
+    Fractal__V1__Limits *key_limits; /* Authenticate */
     uint64_t created_ms;
     uint32_t weight, page_size;
     uint64_t after; /* ListTenants: the last number of the page before */
@@ -50,14 +59,29 @@ char *reply_text(struct op *op, const redisReply *reply);
 /** Is the first element of the reply this status? */
 bool reply_is(const redisReply *reply, const char *status);
 
+/** 16 hex digits. */
+bool key_id_is_valid(const char *key_id);
 /** [a-z0-9-]{1,63} */
 bool name_is_valid(const char *name);
 /** The fields fx1_tenant_read is asked for, and what it says about one tenant. */
-extern const fx_span tenant_fields[4];
+extern const fx_span tenant_fields[4 + LIMIT_FIELDS];
 /** Reads the tenant op->name. */
 void tenant_read(struct op *op, op_done *done);
 /** False when there is none (or the arena is full). */
 bool tenant_fill(struct op *op, const redisReply *fields, Fractal__V1__Tenant *out);
+
+/* limits.c */
+#define LIMIT_FIELD_NAMES                                                                          \
+    {(const uint8_t *)"rpm", 3}, {(const uint8_t *)"tpm", 3}, {                                    \
+        (const uint8_t *)"streams", 7                                                              \
+    }
+/** Limits from a request (NULL = none) into op->limits; ends the call when one is too large. */
+bool limits_take(struct op *op, const Fractal__V1__Limits *limits);
+/** op->limits as arguments. */
+void limits_args(const struct op *op, fx_span out[LIMIT_FIELDS]);
+/** LIMIT_FIELD_NAMES as fx1_tenant_read told them, from element `at` on; NULL when the arena is
+ *  full. */
+Fractal__V1__Limits *limits_read(struct op *op, const redisReply *fields, size_t at);
 
 /* The starts of each method. */
 void tenants_create(struct op *op);
@@ -67,3 +91,4 @@ void keys_create(struct op *op);
 void keys_revoke(struct op *op);
 void keys_list(struct op *op);
 void keys_authenticate(struct op *op);
+void limits_set(struct op *op);

@@ -5,11 +5,12 @@
 
 enum { NUMBER_TEXT = 16 };
 
-const fx_span tenant_fields[4] = {
+const fx_span tenant_fields[4 + LIMIT_FIELDS] = {
     {(const uint8_t *)"number",     6 },
     {(const uint8_t *)"name",       4 },
     {(const uint8_t *)"created_ms", 10},
     {(const uint8_t *)"weight",     6 },
+    LIMIT_FIELD_NAMES,
 };
 
 bool name_is_valid(const char *name) {
@@ -24,7 +25,8 @@ bool tenant_fill(struct op *op, const redisReply *fields, Fractal__V1__Tenant *o
     out->name = reply_text(op, reply_at(fields, 1));
     out->created_ms = reply_number(reply_at(fields, 2));
     out->weight = (uint32_t)reply_number(reply_at(fields, 3));
-    return out->number > 0 && out->name;
+    out->limits = limits_read(op, fields, 4);
+    return out->number > 0 && out->name && out->limits;
 }
 
 void tenant_read(struct op *op, op_done *done) {
@@ -50,6 +52,7 @@ static void on_created(void *ctx, const redisReply *reply, const fx_error *err) 
         tenant.name = (char *)(uintptr_t)op->name;
         tenant.created_ms = op->created_ms;
         tenant.weight = op->weight;
+        tenant.limits = ((const Fractal__V1__CreateTenantRequest *)op->request)->limits;
         op->app->tenants_created++;
         fx_log(FX_LOG_INFO, FX_EVENT("tenant_created"), FX_KS("tenant", op->name),
                FX_KI("number", tenant.number),
@@ -66,8 +69,9 @@ static void create_send(struct op *op) {
     (void)snprintf(created, sizeof created, "%llu", (unsigned long long)op->created_ms);
     (void)snprintf(weight, sizeof weight, "%u", op->weight);
     (void)snprintf(most, sizeof most, "%d", TENANT_TENANTS_MAX);
-    fx_span args[] = {fx_span_str(op->name), fx_span_str(created), fx_span_str(weight),
-                      fx_span_str(most)};
+    fx_span args[4 + LIMIT_FIELDS] = {fx_span_str(op->name), fx_span_str(created),
+                                      fx_span_str(weight), fx_span_str(most)};
+    limits_args(op, args + 4);
     op_fcall(
         op,
         &(struct fx_redis_fcall){"fx1_tenant_create", keys, FX_COUNT(keys), args, FX_COUNT(args)},
@@ -85,6 +89,7 @@ void tenants_create(struct op *op) {
                   TENANT_WEIGHT_MAX);
         return;
     }
+    if (!limits_take(op, in->limits)) return;
     op->name = in->name;
     op->weight = in->weight ? in->weight : 1;
     op->created_ms = fx_wall_ms();

@@ -28,6 +28,13 @@ static void see(size_t i, const char *text) {
     (void)snprintf(seen_[i], sizeof seen_[i], "%s", text);
 }
 
+/* seen_[2]: "rpm tpm streams" */
+static void see_limits(const Fractal__V1__Limits *limits) {
+    if (limits)
+        (void)snprintf(seen_[2], sizeof seen_[2], "%u %u %u", limits->requests_per_minute,
+                       limits->tokens_per_minute, limits->streams);
+}
+
 static void create_tenant(fx_call *call, const void *request, void *context) {
     const Fractal__V1__CreateTenantRequest *in = request;
     Fractal__V1__Tenant out = FRACTAL__V1__TENANT__INIT;
@@ -35,6 +42,7 @@ static void create_tenant(fx_call *call, const void *request, void *context) {
     if (!is_admin(call)) return;
     see(0, in->name);
     (void)snprintf(seen_[1], sizeof seen_[1], "%u", in->weight);
+    see_limits(in->limits);
     if (strcmp(in->name, "taken") == 0) {
         fx_call_fail(call, FX_ALREADY_EXISTS, "tenant 'taken' exists");
         return;
@@ -51,6 +59,7 @@ static void create_key(fx_call *call, const void *request, void *context) {
     if (!is_admin(call)) return;
     see(0, in->tenant);
     see(1, in->label);
+    see_limits(in->limits);
     if (!atomic_load(&tenant_exists_)) {
         fx_call_fail(call, FX_NOT_FOUND, "no tenant");
         return;
@@ -65,6 +74,9 @@ static void list_keys(fx_call *call, const void *request, void *context) {
     Fractal__V1__ListKeysReply out = FRACTAL__V1__LIST_KEYS_REPLY__INIT;
     Fractal__V1__Key one = FRACTAL__V1__KEY__INIT, two = FRACTAL__V1__KEY__INIT;
     Fractal__V1__Key *keys[] = {&one, &two};
+    Fractal__V1__Limits limits = FRACTAL__V1__LIMITS__INIT;
+    limits.requests_per_minute = 60;
+    limits.streams = 3;
     (void)context;
     if (!is_admin(call)) return;
     see(0, in->tenant);
@@ -73,6 +85,7 @@ static void list_keys(fx_call *call, const void *request, void *context) {
     two.key_id = (char[]){"0000000000000002"};
     two.label = (char[]){"second"};
     two.revoked = true;
+    two.limits = &limits;
     out.n_keys = strcmp(in->tenant, "empty") == 0 ? 0 : 2;
     out.keys = keys;
     fx_call_reply(call, &out);
@@ -88,6 +101,18 @@ static void revoke_key(fx_call *call, const void *request, void *context) {
         fx_call_fail(call, FX_NOT_FOUND, "no key 'nope'");
     else
         fx_call_reply(call, &out);
+}
+
+static void set_limits(fx_call *call, const void *request, void *context) {
+    const Fractal__V1__SetLimitsRequest *in = request;
+    Fractal__V1__SetLimitsReply out = FRACTAL__V1__SET_LIMITS_REPLY__INIT;
+    bool is_key = in->target_case == FRACTAL__V1__SET_LIMITS_REQUEST__TARGET_KEY_ID;
+    (void)context;
+    if (!is_admin(call)) return;
+    see(0, is_key ? in->key_id : in->tenant);
+    see(1, is_key ? "key" : "tenant");
+    see_limits(in->limits);
+    fx_call_reply(call, &out);
 }
 
 /* Two pages. */
@@ -170,6 +195,8 @@ static const struct fx_method methods[] = {
      FX_RPC_UNARY,                                                                                                               10000, 65536},
     {"/fractal.v1.TenantService/RevokeKey",    revoke_key,
      &fractal__v1__revoke_key_request__descriptor,                                                         FX_RPC_UNARY,         10000, 65536},
+    {"/fractal.v1.TenantService/SetLimits",    set_limits,
+     &fractal__v1__set_limits_request__descriptor,                                                         FX_RPC_UNARY,         10000, 65536},
     {"/fractal.v1.TenantService/ListTenants",  list_tenants,
      &fractal__v1__list_tenants_request__descriptor,                                                       FX_RPC_UNARY,         10000, 65536},
     {"/fractal.v1.SlicerService/ListModels",   list_models,
@@ -246,9 +273,9 @@ static void test_list_keys(void **state) {
     (void)state;
     RUN("keys", "list", "--tenant", "acme");
     cli_want(&cli_, 0,
-             "KEY ID            STATE    CREATED           LABEL\n"
-             "0000000000000001  active   1970-01-01 00:00  first\n"
-             "0000000000000002  revoked  1970-01-01 00:00  second\n",
+             "KEY ID            STATE    CREATED           LIMITS                    LABEL\n"
+             "0000000000000001  active   1970-01-01 00:00  -                         first\n"
+             "0000000000000002  revoked  1970-01-01 00:00  60 rpm, 3 streams         second\n",
              "");
     assert_string_equal(seen_[0], "acme");
     RUN("keys", "list", "--tenant", "empty");
@@ -279,6 +306,27 @@ static void test_tenants(void **state) {
     const char *head = strstr(cli_.out_text, "NAME"); /* once, not for each page */
     assert_non_null(head);
     assert_null(strstr(head + 1, "NAME"));
+}
+
+static void test_limits(void **state) {
+    (void)state;
+    atomic_store(&tenant_exists_, true);
+    RUN("keys", "create", "--tenant", "acme", "--rpm", "60", "--tpm=10000", "--streams", "4");
+    cli_want(&cli_, 0, KEY "\n", "");
+    assert_string_equal(seen_[2], "60 10000 4");
+    RUN("keys", "limit", "0000000000000001", "--tpm", "5");
+    cli_want(&cli_, 0, "limits of 0000000000000001: 5 tpm\n", "");
+    assert_string_equal(seen_[0], "0000000000000001");
+    assert_string_equal(seen_[1], "key");
+    assert_string_equal(seen_[2], "0 5 0");
+    RUN("tenants", "create", "capped", "--rpm", "1000000000");
+    assert_string_equal(seen_[2], "1000000000 0 0");
+    RUN("tenants", "limit", "acme");
+    cli_want(&cli_, 0, "limits of acme: -\n", "");
+    assert_string_equal(seen_[1], "tenant");
+    assert_string_equal(seen_[2], "0 0 0");
+    RUN("keys", "create", "--rpm", "1000000001");
+    cli_want(&cli_, 2, "", "--rpm '1000000001': want a whole number from 0 to 1000000000");
 }
 
 static void test_wrong_token(void **state) {
@@ -342,11 +390,12 @@ static void test_services_away(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_create_key),     cmocka_unit_test(test_default_tenant),
-        cmocka_unit_test(test_unknown_tenant), cmocka_unit_test(test_list_keys),
-        cmocka_unit_test(test_revoke_key),     cmocka_unit_test(test_tenants),
-        cmocka_unit_test(test_wrong_token),    cmocka_unit_test(test_models),
-        cmocka_unit_test(test_import),         cmocka_unit_test(test_import_default),
-        cmocka_unit_test(test_import_fails),   cmocka_unit_test(test_services_away),
+        cmocka_unit_test(test_limits),         cmocka_unit_test(test_unknown_tenant),
+        cmocka_unit_test(test_list_keys),      cmocka_unit_test(test_revoke_key),
+        cmocka_unit_test(test_tenants),        cmocka_unit_test(test_wrong_token),
+        cmocka_unit_test(test_models),         cmocka_unit_test(test_import),
+        cmocka_unit_test(test_import_default), cmocka_unit_test(test_import_fails),
+        cmocka_unit_test(test_services_away),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

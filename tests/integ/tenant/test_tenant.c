@@ -36,6 +36,7 @@ static void test_admin_only(void **state) {
         {"/fractal.v1.TenantService/CreateKey",    &fractal__v1__create_key_reply__descriptor  },
         {"/fractal.v1.TenantService/RevokeKey",    &fractal__v1__revoke_key_reply__descriptor  },
         {"/fractal.v1.TenantService/ListKeys",     &fractal__v1__list_keys_reply__descriptor   },
+        {"/fractal.v1.TenantService/SetLimits",    &fractal__v1__set_limits_reply__descriptor  },
     };
     static const char wrong[] = TOKEN;
     char near[sizeof wrong];
