@@ -27,6 +27,7 @@ static void on_read(struct bufferevent *bev, void *arg) {
 /* Everything written has left: when this was the last reply, shut our side. */
 static void on_drained(struct bufferevent *bev, void *arg) {
     struct fx_http_conn *conn = arg;
+    if (conn->paused && !conn->doomed) on_read(bev, arg);
     if (conn->state != CONN_FLUSH || conn->doomed) return;
     if (evbuffer_get_length(bufferevent_get_output(bev))) return;
     SSL *ssl = bufferevent_openssl_get_ssl(bev);

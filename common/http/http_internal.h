@@ -12,6 +12,7 @@ enum {
     FX_HTTP_ARENA_REST = 16384, /* of a request's arena beside the head */
     FX_HTTP_LINGER_MS = 2000,   /* after our last byte, so that the client reads it */
     FX_HTTP_INPUT_MAX = 65536,  /* bytes read ahead of the parser */
+    FX_HTTP_UNSENT_MAX = 65536, /* bytes of replies not taken: no further request is begun */
 };
 
 struct fx_http_call {
@@ -43,6 +44,7 @@ struct fx_http_conn {
     enum fx_http_state state;
     bool close_after; /* no further request on this connection */
     bool doomed;      /* cut: closed from the loop at the next turn */
+    bool paused;      /* further requests wait until the replies have been taken */
     bool line_seen;   /* the request line was checked */
     bool overflow;    /* the body passed its limit: overflow_status says which */
     unsigned overflow_status;

@@ -233,8 +233,11 @@ static bool head_read(struct fx_http_conn *conn, struct evbuffer *input) {
 
 void fx_http__receive(struct fx_http_conn *conn) {
     struct evbuffer *input = bufferevent_get_input(conn->bev);
+    struct evbuffer *output = bufferevent_get_output(conn->bev);
     bool more = true;
     while (more && !conn->doomed) {
+        conn->paused = evbuffer_get_length(output) > FX_HTTP_UNSENT_MAX;
+        if (conn->paused) return; /* goes on when that has left */
         if (conn->state == CONN_IDLE || conn->state == CONN_HEAD)
             more = head_read(conn, input);
         else if (conn->state == CONN_BODY)

@@ -187,12 +187,44 @@ static void test_byte_by_byte(void **state) {
     wire_stop(&wire);
 }
 
+/* Requests without end from a client that takes no reply: the server stops reading, and serves them
+ * all once the client reads. */
+static void test_replies_not_taken(void **state) {
+    static const char get[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    (void)state;
+    struct wire wire = {0};
+    size_t sent = 0, asked, got = 0;
+    uint64_t quiet_ms = fx_clock_ms();
+    start(&wire);
+    int fd = wire_connect(&wire);
+    while (fx_clock_ms() - quiet_ms < 300) { /* until nothing more is taken */
+        const char *at = get + sent % (sizeof get - 1);
+        ssize_t n = send(fd, at, strlen(at), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n > 0)
+            sent += (size_t)n, quiet_ms = fx_clock_ms();
+        else
+            usleep(1000);
+        assert_true(sent < 256u << 20); /* it would take for ever */
+    }
+    asked = sent / (sizeof get - 1);
+    assert_true((size_t)wire.done < asked);
+    for (char text[65537]; got < asked;) {
+        ssize_t n = recv(fd, text, sizeof text - 1, 0);
+        assert_true(n > 0);
+        for (ssize_t i = 0; i < n; i++)
+            got += text[i] == '='; /* one in each reply */
+    }
+    assert_true(wire_wait(&wire.done, (int)asked));
+    close(fd);
+    wire_stop(&wire);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_timeouts),     cmocka_unit_test(test_slow_head),
         cmocka_unit_test(test_connections),  cmocka_unit_test(test_bodies_in_memory),
         cmocka_unit_test(test_continue),     cmocka_unit_test(test_refusal_survives_unread_input),
-        cmocka_unit_test(test_byte_by_byte),
+        cmocka_unit_test(test_byte_by_byte), cmocka_unit_test(test_replies_not_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
