@@ -12,7 +12,8 @@ static uint32_t pages_wanted(const fx_engine *engine, const struct fx_engine__sl
     return fx_kv_pages_for(engine->kv, tokens, engine->opts.chunk_rows_max);
 }
 
-/* Pages that running sequences were promised at their admission and do not hold yet. */
+/* Pages of running sequences that they do not hold yet: what they were promised at admission, and
+ * one ahead for each, so that who comes in is not sent out again at once. */
 static uint32_t pages_promised(const fx_engine *engine) {
     uint32_t promised = 0;
     for (uint32_t age = 0; age < engine->order_count; age++) {
@@ -20,7 +21,7 @@ static uint32_t pages_promised(const fx_engine *engine) {
         if (slot->state != SLOT_RUNNING) continue;
         uint32_t wanted = pages_wanted(engine, slot);
         uint32_t held = fx_kv_pages_held(engine->kv, engine->order[age]);
-        promised += wanted > held ? wanted - held : 0;
+        promised += 1 + (wanted > held ? wanted - held : 0);
     }
     return promised;
 }
@@ -33,7 +34,7 @@ static void admit(fx_engine *engine) {
         if (slot->state != SLOT_WAITING) continue;
         uint32_t wanted = pages_wanted(engine, slot);
         if (promised + wanted > spare) return;
-        promised += wanted;
+        promised += 1 + wanted;
         slot->state = SLOT_RUNNING;
     }
 }

@@ -10,6 +10,13 @@ static void on_beat(void *user, const struct fx_client_result *result) {
     status_set(io->opts.status, STATUS_REGISTERED, result->code == FX_OK);
 }
 
+/* The scheduler knows that no more is to be dispatched to us, or can't be told. */
+static void on_leave(void *user, const struct fx_client_result *result) {
+    worker_io *io = user;
+    (void)result;
+    status_set(io->opts.status, STATUS_LEFT, 1);
+}
+
 /* The protocol's fields are not const; packing only reads them. */
 static char *text(const char *borrowed) {
     return (char *)(uintptr_t)borrowed;
@@ -32,7 +39,7 @@ void io_beat(worker_io *io) {
         .reply = &fractal__v1__register_worker_reply__descriptor,
         .deadline_ms = BEAT_DEADLINE_MS,
         .user = io,
-        .on_done = on_beat,
+        .on_done = io->draining ? on_leave : on_beat,
     };
     fx_error err = {0};
     io->beat_ms = fx_clock_ms();

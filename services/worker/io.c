@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { INBOX_MAX = 64, DRAIN_POLL_US = 10000, GIVE_BACK_MS = 1000 };
+enum { INBOX_MAX = 64, DRAIN_POLL_US = 10000, GIVE_BACK_MS = 1000, LEAVE_MS = 500 };
 
 static void on_news(evutil_socket_t fd, short what, void *ctx) {
     (void)what;
@@ -197,7 +197,7 @@ static void drain_start(void *user) {
     worker_io *io = user;
     io->draining = true;
     status_set(io->opts.status, STATUS_DRAINING, 1);
-    io->beating = false; /* this one is not left out for an earlier one under way */
+    io->beating = false; /* this one is sent even beside an earlier one */
     io_beat(io);
     health_follow(io);
 }
@@ -206,9 +206,10 @@ static void give_back(void *user) {
     io_give_back(user);
 }
 
-static bool wait_until_idle(const worker_io *io, uint32_t ms) {
+/* Until a number of the status is `value`. */
+static bool wait_for(const worker_io *io, enum status_number which, uint64_t value, uint32_t ms) {
     uint64_t deadline_ms = fx_clock_ms() + ms;
-    while (status_get(io->opts.status, STATUS_SLOTS_FREE) < io->slots) {
+    while (status_get(io->opts.status, which) != value) {
         if (fx_clock_ms() >= deadline_ms) return false;
         (void)usleep(DRAIN_POLL_US);
     }
@@ -217,8 +218,11 @@ static bool wait_until_idle(const worker_io *io, uint32_t ms) {
 
 void worker_io_drain(worker_io *io, uint32_t grace_ms) {
     if (!fx_loop_call(io->loop, drain_start, io)) return;
-    if (wait_until_idle(io, grace_ms)) return;
-    uint64_t left = io->slots - status_get(io->opts.status, STATUS_SLOTS_FREE);
-    fx_log(FX_LOG_WARN, FX_EVENT("drain_gives_back"), FX_KI("generations", left));
-    if (fx_loop_call(io->loop, give_back, io)) (void)wait_until_idle(io, GIVE_BACK_MS);
+    if (!wait_for(io, STATUS_SLOTS_FREE, io->slots, grace_ms)) {
+        uint64_t left = io->slots - status_get(io->opts.status, STATUS_SLOTS_FREE);
+        fx_log(FX_LOG_WARN, FX_EVENT("drain_gives_back"), FX_KI("generations", left));
+        if (fx_loop_call(io->loop, give_back, io))
+            (void)wait_for(io, STATUS_SLOTS_FREE, io->slots, GIVE_BACK_MS);
+    }
+    (void)wait_for(io, STATUS_LEFT, 1, LEAVE_MS);
 }

@@ -8,7 +8,8 @@ enum {
     CALLS_MAX = 64,
     STOP_MS = 2000,
     PAGE_TOKENS = 64,
-    CHUNK_ROWS = 128, /* of a prefill in one step */
+    CHUNK_ROWS = 128,      /* of a prefill in one step */
+    CONTEXT_MAX = 1 << 17, /* tables grow with it, whatever a model claims */
 };
 
 static void status_init(struct worker_status *status, const struct worker_config *config,
@@ -39,6 +40,7 @@ static FX_MUST bool engine_open(const struct worker_config *config, const fx_mod
                      .slots = config->slots_max,
                      .rows_max = config->slots_max + CHUNK_ROWS,
                      .chunk_rows_max = CHUNK_ROWS,
+                     .context_max = CONTEXT_MAX,
                      },
         .publish = publish,
         .ctx = status,

@@ -37,6 +37,7 @@ enum status_number {
     STATUS_REGISTERED,
     STATUS_STALLED_MS, /* how long work has waited without any progress */
     STATUS_DRAINING,
+    STATUS_LEFT, /* the scheduler was told */
     STATUS_COUNT,
 };
 

@@ -3,7 +3,8 @@
 #include "common/base/clock.h"
 
 /* Cancels, frozen and leaving workers, a Redis that goes away: the text stays whole, each epoch has
- * one writer, and slots come back. The backend is `ref`, so that 800 tokens take their time. */
+ * one writer, and slots come back. The backend is `ref`, so that TOKENS take their time. */
+enum { TOKENS = 400 };
 #define SLOW "FX_BACKEND=ref"
 static const char *const slow[] = {SLOW, NULL};
 
@@ -16,7 +17,7 @@ static bool slot_is_free(void *ctx) {
 static void test_cancel_in_decode(void **state) {
     (void)state;
     fleet_auto fleet = fleet_open(1, slow);
-    struct fleet_ask ask = fleet_ask("It was", 900, 0.8F, 5);
+    struct fleet_ask ask = fleet_ask("It was", TOKENS, 0.8F, 5);
     fleet_submit(fleet, &ask);
     fleet_wait_tokens(fleet, &ask, 5);
     uint64_t begun_ms = fx_clock_ms();
@@ -27,7 +28,7 @@ static void test_cancel_in_decode(void **state) {
     assert_true(took_ms < 200);
     fleet_wait(fleet, &ask, 2000);
     assert_int_equal(ask.finish, FX_FINISH_CANCELLED);
-    assert_true(ask.count < 900);
+    assert_true(ask.count < TOKENS);
 }
 
 static const char *const leases[] = {SLOW, "FX_LEASE_MS=1000", "FX_RENEW_MS=200", NULL};
@@ -46,12 +47,12 @@ static uint32_t runner_of(struct fleet *fleet) {
 static void test_frozen_worker(void **state) {
     (void)state;
     fleet_auto fleet = fleet_open(2, leases);
-    struct fleet_ask ask = fleet_ask("It was", 800, 0.8F, 6);
+    struct fleet_ask ask = fleet_ask("It was", TOKENS, 0.8F, 6);
     fleet_submit(fleet, &ask);
     fleet_wait_tokens(fleet, &ask, 10);
     uint32_t frozen = runner_of(fleet);
     assert_int_equal(kill(fleet->workers[frozen].pid, SIGSTOP), 0);
-    assert_true(ask.count < 800);
+    assert_true(ask.count < TOKENS);
     fleet_wait(fleet, &ask, 30000);
     uint32_t count = ask.count;
     assert_int_equal(kill(fleet->workers[frozen].pid, SIGCONT), 0);
@@ -68,7 +69,7 @@ static void test_frozen_worker(void **state) {
 static void test_killed_worker(void **state) {
     (void)state;
     fleet_auto fleet = fleet_open(2, leases);
-    struct fleet_ask ask = fleet_ask("It was", 800, 0, 0);
+    struct fleet_ask ask = fleet_ask("It was", TOKENS, 0, 0);
     fleet_submit(fleet, &ask);
     fleet_wait_tokens(fleet, &ask, 10);
     assert_int_equal(kill(fleet->workers[runner_of(fleet)].pid, SIGKILL), 0);
@@ -79,7 +80,7 @@ static void test_killed_worker(void **state) {
 /* Its first worker, with f32 KV, dies; the other has f16 KV, another numerics id. */
 static void orphan(struct fleet *fleet, struct fleet_ask *ask, const char *inexact) {
     const char *const env[] = {SLOW, "FX_KV_DTYPE=f16", inexact, NULL};
-    *ask = fleet_ask("It was", 800, 0.8F, 10);
+    *ask = fleet_ask("It was", TOKENS, 0.8F, 10);
     fleet_submit(fleet, ask);
     fleet_wait_tokens(fleet, ask, 5);
     assert_int_equal(kill(fleet->workers[0].pid, SIGKILL), 0);
@@ -93,7 +94,7 @@ static void test_other_numerics(void **state) {
     orphan(fleet, &ask, "FX_RESUME_INEXACT=0");
     fleet_wait(fleet, &ask, 30000);
     assert_int_equal(ask.finish, FX_FINISH_ERROR);
-    assert_true(ask.count < 800);
+    assert_true(ask.count < TOKENS);
     assert_true(fleet_log_has(fleet, 1, "event=numerics_differ"));
 }
 
@@ -103,7 +104,7 @@ static void test_other_numerics_allowed(void **state) {
     struct fleet_ask ask;
     orphan(fleet, &ask, "FX_RESUME_INEXACT=1");
     fleet_wait(fleet, &ask, 30000);
-    assert_int_equal(ask.count, 800);
+    assert_int_equal(ask.count, TOKENS);
     assert_int_equal(ask.finish, FX_FINISH_LENGTH);
     assert_string_equal(ask.detail, "resumed with other numerics"); /* the mark */
 }
@@ -112,7 +113,7 @@ static void test_other_numerics_allowed(void **state) {
 static void test_drain(void **state) {
     (void)state;
     fleet_auto fleet = fleet_open(1, slow);
-    struct fleet_ask ask = fleet_ask("It was", 800, 0.8F, 7);
+    struct fleet_ask ask = fleet_ask("It was", TOKENS, 0.8F, 7);
     fleet_submit(fleet, &ask);
     fleet_wait_tokens(fleet, &ask, 3);
     fleet_worker_stop(fleet, 0);
@@ -125,7 +126,7 @@ static void test_give_back(void **state) {
     (void)state;
     static const char *const env[] = {SLOW, "FX_DRAIN_MS=0", "FX_LEASE_MS=60000", NULL};
     fleet_auto fleet = fleet_open(2, env);
-    struct fleet_ask ask = fleet_ask("It was", 800, 0.8F, 8);
+    struct fleet_ask ask = fleet_ask("It was", TOKENS, 0.8F, 8);
     fleet_submit(fleet, &ask);
     fleet_wait_tokens(fleet, &ask, 3);
     fleet_worker_stop(fleet, runner_of(fleet));
@@ -138,7 +139,7 @@ static void test_give_back(void **state) {
 static void test_redis_restarts(void **state) {
     (void)state;
     fleet_auto fleet = fleet_open(1, slow);
-    struct fleet_ask ask = fleet_ask("It was", 800, 0.8F, 9);
+    struct fleet_ask ask = fleet_ask("It was", TOKENS, 0.8F, 9);
     fleet_submit(fleet, &ask);
     fleet_wait_tokens(fleet, &ask, 10);
     redis_fixture_kill(&fleet->redis);

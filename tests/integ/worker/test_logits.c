@@ -1,7 +1,9 @@
 #include "tests/unit/engine/rig.h"
 #include "tests/fx_test.h"
 #include "common/base/heap.h"
+#include "common/model/ingest.h"
 #include <fcntl.h>
+#include <ftw.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,11 +22,13 @@ static void run_open(struct run *run) {
     (void)snprintf(run->err, sizeof run->err, "%s/err", run->folder);
 }
 
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw) {
+    (void)st, (void)type, (void)ftw;
+    return remove(path);
+}
+
 static void run_close(struct run *run) {
-    const char *const files[] = {run->raw, run->router, run->out, run->err};
-    for (size_t i = 0; i < FX_TEST_COUNT(files); i++)
-        (void)unlink(files[i]);
-    (void)rmdir(run->folder);
+    (void)nftw(run->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static void redirect(const char *path, int to) {
@@ -37,10 +41,12 @@ static int cli(const struct run *run, char *const *args) {
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        char *const none[] = {NULL};
+        char store[64];
+        char *const env[] = {store, NULL};
+        (void)snprintf(store, sizeof store, "FX_MODEL_DIR=%s", run->folder);
         redirect(run->out, STDOUT_FILENO);
         redirect(run->err, STDERR_FILENO);
-        if (chdir(FX_SOURCE_DIR) == 0) (void)execve(FX_BIN_DIR "/fractal-cli", args, none);
+        if (chdir(FX_SOURCE_DIR) == 0) (void)execve(FX_BIN_DIR "/fractal-cli", args, env);
         _exit(127);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -126,6 +132,42 @@ static void test_printed(void **state) {
     run_close(&run);
 }
 
+/* A model of the store by its name, and by its folder: the same file. */
+static void test_stored(void **state) {
+    (void)state;
+    static float by_folder[3 * 320], by_name[3 * 320];
+    struct run run;
+    char said[1024] = "";
+    fx_error err = {0};
+    run_open(&run);
+    const struct fx_ingest_opts opts = {.folder = FX_SOURCE_DIR "/tests/goldens/llama",
+                                        .store_dir = run.folder,
+                                        .name = "org/tiny",
+                                        .dtype = FX_MODEL_INT4};
+    if (!fx_ingest(&opts, NULL, &err)) fail_msg("%s", err.text);
+    char *args[] = {arg("fractal-cli"),
+                    arg("logits"),
+                    arg("tests/goldens/llama"),
+                    arg("--ids"),
+                    arg("1,2,3"),
+                    arg("--raw"),
+                    run.raw,
+                    arg("--dtype"),
+                    arg("int4"),
+                    NULL};
+    assert_int_equal(cli(&run, args), 0);
+    assert_int_equal(file_read(run.raw, by_folder, sizeof by_folder), sizeof by_folder);
+    args[2] = arg("org/tiny");
+    assert_int_equal(cli(&run, args), 0);
+    assert_int_equal(file_read(run.raw, by_name, sizeof by_name), sizeof by_name);
+    assert_memory_equal(by_folder, by_name, sizeof by_name);
+    args[8] = arg("f32");
+    assert_int_equal(cli(&run, args), 1);
+    (void)file_read(run.err, said, sizeof said - 1);
+    assert_non_null(strstr(said, "stored as int4"));
+    run_close(&run);
+}
+
 struct row {
     const char *name, *model, *ids, *option, *value, *said;
     int status;
@@ -161,6 +203,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden),
         cmocka_unit_test(test_printed),
+        cmocka_unit_test(test_stored),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
