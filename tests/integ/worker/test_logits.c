@@ -173,7 +173,7 @@ struct row {
     int status;
 };
 static const struct row refused[] = {
-    {"no model",   "no/such",             "1",     NULL,        NULL,                "config.json",        1},
+    {"no model",   "no/such",             "1",     NULL,        NULL,                "no model",           1},
     {"wild id",    "tests/goldens/llama", "1,320", NULL,        NULL,                "vocabulary has 320", 1},
     {"no number",  "tests/goldens/llama", "1,x",   NULL,        NULL,                "--ids",              2},
     {"empty id",   "tests/goldens/llama", "1,,2",  NULL,        NULL,                "--ids",              2},
