@@ -56,6 +56,7 @@ static const struct {
     {"calloc",        "tests",               "tests may count and fail allocations"},
     {"realloc",       "tests",               "tests may count and fail allocations"},
     {"strdup",        "tests",               "tests may count and fail allocations"},
+    {"strndup",       "tests",               "tests may count and fail allocations"},
     {"aligned_alloc", "tests",               "tests may count and fail allocations"},
     {"getenv",        "tests",               "tests read what ctest gives them"    },
     {"exit",          "tests",               "a child of a test ends there"        },
@@ -97,7 +98,7 @@ static void check_calls(struct fx_tree *tree, const struct fx_source *file, cons
 
 /* Python and shell too may write a log only by the functions; what seeds a test says so here. */
 static const char *const xadd_homes[] = {"common/queue/fractal.lua", "tests/integ/queue",
-                                         "tests/e2e/test_faults.py", /* reads MONITOR */
+                                         "tests/e2e/monitor.c", /* reads MONITOR */
                                          "tests/unit/queue"};
 
 static void check_xadd(struct fx_tree *tree, const struct fx_source *file) {
