@@ -98,6 +98,8 @@ void fx_http__body_free(struct fx_http_conn *conn);
 /* reply.c */
 /** Answers what the handler never saw, then closes. */
 void fx_http__refuse(struct fx_http_conn *conn, unsigned status, const char *message);
+/** Is the request's body to be read? */
+bool fx_http__call_admit(struct fx_http_conn *conn);
 void fx_http__call_begin(struct fx_http_conn *conn);
 /** The call ended: tells `done`. */
 void fx_http__call_done(struct fx_http_conn *conn, bool gone);

@@ -43,7 +43,7 @@ void fx_http_reply_problem(fx_http_call *call, const struct fx_http_problem *pro
     uint8_t body[FX_HTTP_ERROR_BODY_MAX];
     fx_buf out = {body, 0, sizeof body};
     char seconds[NUMBER_MAX], millis[NUMBER_MAX];
-    struct fx_http_header headers[4];
+    struct fx_http_header headers[5 + FX_HTTP_PROBLEM_HEADERS_MAX];
     size_t count = 0;
     uint32_t ms = retry_clamp(problem->retry_ms);
     fx_http_problem_json(problem, &out);
@@ -54,8 +54,12 @@ void fx_http_reply_problem(fx_http_call *call, const struct fx_http_problem *pro
         headers[count++] = header("retry-after", seconds);
         headers[count++] = header("retry-after-ms", millis);
     }
+    if (problem->no_retry) headers[count++] = header("x-should-retry", "false");
     if (problem->status == 401) headers[count++] = header("www-authenticate", "Bearer");
     if (problem->allow) headers[count++] = header("allow", problem->allow);
+    FX_ASSERT(problem->header_count <= FX_HTTP_PROBLEM_HEADERS_MAX);
+    for (size_t i = 0; i < problem->header_count; i++)
+        headers[count++] = problem->headers[i];
     struct fx_http_reply reply = {
         .status = problem->status,
         .body = {body, out.len},

@@ -179,6 +179,7 @@ static bool body_expected(struct fx_http_conn *conn) {
         body_refuse(conn);
         return false;
     }
+    if (!fx_http__call_admit(conn)) return false;
     conn->state = CONN_BODY;
     conn->deadline_ms = fx_clock_ms() + conn->server->opts.body_ms_max;
     if (f->expect_continue && (f->chunked || f->length) && !conn->request.http_1_0)

@@ -66,11 +66,28 @@ static void id_set(struct fx_http_call *call, const struct fx_http_request *requ
     fx_hex((fx_span){drawn, sizeof drawn}, call->id);
 }
 
-void fx_http__call_begin(struct fx_http_conn *conn) {
-    fx_http_server *server = conn->server;
-    id_set(&conn->call, &conn->request);
+static void call_open(struct fx_http_conn *conn) {
+    if (!*conn->call.id) id_set(&conn->call, &conn->request);
     conn->call.active = true;
     conn->call.head_only = conn->request.method == FX_HTTP_HEAD;
+}
+
+bool fx_http__call_admit(struct fx_http_conn *conn) {
+    fx_http_server *server = conn->server;
+    bool close_after = conn->close_after;
+    if (!server->opts.admit) return true;
+    call_open(conn);
+    conn->close_after = true; /* when it is refused: the body is on its way */
+    if (!server->opts.admit(server->opts.ctx, &conn->call, &conn->request)) return false;
+    FX_ASSERT(conn->call.active);
+    conn->call.active = false;
+    conn->close_after = close_after;
+    return true;
+}
+
+void fx_http__call_begin(struct fx_http_conn *conn) {
+    fx_http_server *server = conn->server;
+    call_open(conn);
     server->opts.request(server->opts.ctx, &conn->call, &conn->request);
 }
 
@@ -222,8 +239,7 @@ void fx_http__refuse(struct fx_http_conn *conn, unsigned status, const char *mes
         .retry_ms = status == 503 ? FX_HTTP_RETRY_MS_MIN : 0,
     };
     conn->close_after = true;
-    conn->call.active = true;
-    id_set(&conn->call, &conn->request);
+    call_open(conn);
     struct evbuffer *input = bufferevent_get_input(conn->bev);
     evbuffer_drain(input, evbuffer_get_length(input));
     fx_http_reply_problem(&conn->call, &problem);

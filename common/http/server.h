@@ -19,6 +19,7 @@ enum {
     FX_HTTP_SEGMENTS_MAX = 16,     /* of one path */
     FX_HTTP_ID_MAX = 64,           /* characters of x-request-id */
     FX_HTTP_PIPELINED_MAX = 16384, /* bytes sent ahead while a call runs; more: cut */
+    FX_HTTP_PROBLEM_HEADERS_MAX = 8,
     FX_HTTP_ERROR_BODY_MAX = 4096, /* bytes of an error's JSON */
     FX_HTTP_TICK_MS = 250,         /* how exact the timeouts are */
     FX_HTTP_RETRY_MS_MIN = 1000,   /* Retry-After is kept in 1..60 s */
@@ -78,6 +79,10 @@ struct fx_http_server_opts {
     void *ctx;
     /** A complete request arrived. Answer now or later, on this thread. */
     void (*request)(void *ctx, fx_http_call *call, const struct fx_http_request *request);
+    /** Optional: the head of a request with a body has arrived, request->body is empty. False: it
+     *  was answered by fx_http_reply or _problem, the body is not read and the connection closes.
+     */
+    bool (*admit)(void *ctx, fx_http_call *call, const struct fx_http_request *request);
     /** Optional. */
     void (*done)(void *ctx, const struct fx_http_access *access);
     /** Optional: no connection is left after fx_http_server_drain. */
@@ -135,12 +140,16 @@ void fx_http_reply(fx_http_call *call, const struct fx_http_reply *reply);
 
 /** {"error":{"message","type","param","code"}}, at most FX_HTTP_ERROR_BODY_MAX bytes (the message
  *  is cut). `param` and `code` may be NULL. retry_ms > 0 adds Retry-After and retry-after-ms, kept
- *  in 1..60 s. */
+ *  in 1..60 s; `no_retry` adds x-should-retry: false. At most FX_HTTP_PROBLEM_HEADERS_MAX headers of
+ *  the caller's. */
 struct fx_http_problem {
     unsigned status;
     const char *type, *code, *param, *message;
     const char *allow; /* of a 405: the methods, else NULL. A 401 gets www-authenticate */
     uint32_t retry_ms;
+    bool no_retry;
+    const struct fx_http_header *headers;
+    size_t header_count;
 };
 void fx_http_reply_problem(fx_http_call *call, const struct fx_http_problem *problem);
 /** The same JSON without a reply, for an event inside a stream. */

@@ -68,8 +68,10 @@ static void news_send(struct gw_visit *visit, const struct news *news) {
 }
 
 void gw_answer_begin(struct gw_visit *visit) {
+    struct gw_limit_headers limits;
     if (!visit->request.stream) return;
-    fx_http_stream_begin(visit->call, NULL, 0, PING_MS);
+    gw_limit_headers(&visit->limits, &limits);
+    fx_http_stream_begin(visit->call, limits.headers, limits.count, PING_MS);
     news_send(visit, &(struct news){.visit = visit, .first = true});
 }
 

@@ -137,13 +137,30 @@ static void answer(struct asking *asking, const struct gw_identity *who,
     done(ctx, who, problem);
 }
 
+static struct gw_limit limit_of(const Fractal__V1__Limits *limits) {
+    if (!limits) return (struct gw_limit){0};
+    return (struct gw_limit){limits->requests_per_minute, limits->tokens_per_minute,
+                             limits->streams};
+}
+
+static struct gw_identity identity_of(const Fractal__V1__AuthenticateReply *reply) {
+    struct gw_identity who = {
+        .tenant = reply->tenant->number,
+        .weight = reply->tenant->weight,
+        .limits = {[GW_OF_KEY] = limit_of(reply->limits),
+                   [GW_OF_TENANT] = limit_of(reply->tenant->limits)},
+    };
+    (void)snprintf(who.key_id, sizeof who.key_id, "%s", reply->key_id);
+    return who;
+}
+
 static void on_authenticated(void *user, const struct fx_client_result *result) {
     struct asking *asking = user;
     struct gw_metrics *metrics = asking->auth->opts.metrics;
     const Fractal__V1__AuthenticateReply *reply = result->reply;
     struct gw_problem problem;
     if (result->code == FX_OK && reply->tenant && reply->tenant->number) {
-        struct gw_identity who = {reply->tenant->number, reply->tenant->weight};
+        struct gw_identity who = identity_of(reply);
         cache_put(asking->auth, asking, &who);
         answer(asking, &who, NULL);
         return;

@@ -7,15 +7,24 @@
 
 enum {
     GW_KEY_BYTES_MAX = 256,
+    GW_KEY_ID_MAX = 16,
     GW_AUTH_ENTRIES = 4096, /* of the cache, a power of two */
     GW_AUTH_TTL_MS = 5000,  /* from the question on, not from the answer */
     GW_AUTH_DEADLINE_MS = 3000,
 };
 
+/** What may be asked for: a minute, a minute, at the same time; 0: no limit. */
+struct gw_limit {
+    uint32_t requests, tokens, streams;
+};
+enum gw_scope { GW_OF_KEY, GW_OF_TENANT, GW_SCOPES };
+
 /** Whose key it is. */
 struct gw_identity {
     uint64_t tenant;
     uint32_t weight;
+    char key_id[GW_KEY_ID_MAX + 1];
+    struct gw_limit limits[GW_SCOPES]; /* all of them hold */
 };
 
 /** Keys to tenants: asked of the tenant service and kept for GW_AUTH_TTL_MS by the key's SHA-256.

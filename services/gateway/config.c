@@ -19,7 +19,7 @@ const struct fx_env_row gw_config_rows[] = {
     {"FX_REDIS_URL",        FX_ENV_TEXT,   AT(redis_url),        0,    0,        "redis://127.0.0.1:6379/0", NULL,
      "Redis of the queues and logs"                                    },
     {"FX_REDIS_LEDGER_URL", FX_ENV_TEXT,   AT(redis_ledger_url), 0,    0,        "",                         NULL,
-     "Redis of the keys; empty: FX_REDIS_URL"                          },
+     "Redis of keys and rate limits; empty: FX_REDIS_URL"              },
     {"FX_HTTP_TLS_CERT",    FX_ENV_TEXT,   AT(http_tls_cert),    0,    0,        "",                         NULL,
      "PEM certificate chain of the HTTP API; with it HTTPS is on"      },
     {"FX_HTTP_TLS_KEY",     FX_ENV_TEXT,   AT(http_tls_key),     0,    0,        "",                         NULL,
@@ -40,6 +40,8 @@ const struct fx_env_row gw_config_rows[] = {
      "ms without a new token until a generation is given up"           },
     {"FX_DRAIN_MS",         FX_ENV_U32,    AT(drain_ms_max),     0,    86400000, "60000",                    NULL,
      "ms that running answers have after SIGTERM"                      },
+    {"FX_LIMIT_LEASE_MS",   FX_ENV_U32,    AT(limit_lease_ms),   1000, 600000,   "15000",                    NULL,
+     "ms until what a dead gateway took of rate limits comes back"     },
     {"FX_LOG_LEVEL",        FX_ENV_CHOICE, AT(log_level),        0,    0,        "info",                     "debug|info|warn|error",
      "least level that is logged"                                      },
 };

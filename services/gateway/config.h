@@ -9,7 +9,7 @@ struct gw_config {
     const char *redis_url, *redis_ledger_url; /* the second "": as the first */
     const char *tls_ca, *tls_cert, *tls_key;  /* between services */
     const char *http_tls_cert, *http_tls_key; /* of the public port; both or none */
-    uint32_t connections_max, body_bytes_max, stall_ms_max, drain_ms_max;
+    uint32_t connections_max, body_bytes_max, stall_ms_max, drain_ms_max, limit_lease_ms;
     bool plaintext;
 };
 
@@ -21,5 +21,5 @@ extern const size_t gw_config_row_count;
 FX_MUST bool gw_config_load(struct gw_config *out, fx_error *err);
 FX_MUST bool gw_config_check(const struct gw_config *config, fx_error *err);
 struct fx_tls gw_config_tls(const struct gw_config *config);
-/** The Redis that tells of revoked keys. */
+/** The Redis of keys and rate limits. */
 const char *gw_config_ledger_url(const struct gw_config *config);

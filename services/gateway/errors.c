@@ -22,6 +22,7 @@ static const struct {
     [GW_NO_METHOD] = {405, "invalid_request_error", "method_not_allowed"        },
     [GW_OLD_HTTP] = {505, "invalid_request_error", "http_version"              },
     [GW_BUSY] = {429, "rate_limit_error",      "queue_full"                },
+    [GW_LIMITED] = {429, "rate_limit_error",      "rate_limit_exceeded"       },
     [GW_UNAVAILABLE] = {503, "server_error",          "unavailable"               },
     [GW_FAILED] = {500, "server_error",          "generation_failed"         },
     [GW_STALLED] = {503, "server_error",          "generation_stalled"        },
@@ -39,6 +40,7 @@ void gw_problem_set(struct gw_problem *problem, enum gw_reason reason, const cha
     va_end(args);
     bool later = table[reason].status == 429 || table[reason].status == 503;
     problem->retry_ms = later ? GW_RETRY_MS : 0;
+    problem->no_retry = false;
 }
 
 void gw_problem_of_rpc(struct gw_problem *problem, enum fx_code code, const char *text,
@@ -68,5 +70,6 @@ struct fx_http_problem gw_problem_http(const struct gw_problem *problem) {
         .param = *problem->param ? problem->param : NULL,
         .message = problem->message,
         .retry_ms = problem->retry_ms,
+        .no_retry = problem->no_retry,
     };
 }

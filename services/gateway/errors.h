@@ -20,6 +20,7 @@ enum gw_reason {
     GW_NO_METHOD,
     GW_OLD_HTTP,
     GW_BUSY,        /* 429: a queue is full */
+    GW_LIMITED,     /* 429: a rate limit of the key or its tenant */
     GW_UNAVAILABLE, /* 503: a part of the system is away */
     GW_FAILED,      /* the generation ended in an error */
     GW_STALLED,     /* no token for too long */
@@ -35,6 +36,7 @@ struct gw_problem {
     char param[GW_PARAM_MAX]; /* "" = null */
     char message[GW_MESSAGE_MAX];
     uint32_t retry_ms; /* 0: none */
+    bool no_retry;     /* waiting that long won't do */
 };
 
 /** `return gw_refuse(problem, GW_BAD_VALUE, "temperature", "must be ...");` fills and is false.

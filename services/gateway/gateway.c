@@ -20,6 +20,7 @@ enum {
     SLICER_BYTES_MAX = 96 * 1024 * 1024,
     LOG_LINES_MAX = 200, /* a second */
     DRAIN_POLL_US = 20000,
+    LIMIT_CALLS_MAX = 16384,
     FAREWELL_MS = 2000, /* for cancels and last bytes */
 };
 
@@ -119,6 +120,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
     gateway->metrics.beat_ms = fx_clock_ms();
     gw_metrics_http(&gateway->metrics, gateway->server);
     stalled_fail(gateway);
+    gw_limits_tick(gateway->limits);
 }
 
 /* -- open -- */
@@ -156,7 +158,6 @@ static FX_MUST bool clients_open(struct gateway *gateway, fx_error *err) {
 
 static FX_MUST bool redis_open(struct gateway *gateway, fx_error *err) {
     const struct gw_config *config = gateway->config;
-    const char *ledger_url = gw_config_ledger_url(config);
     struct fx_redis_opts opts = {.base = fx_loop_base(gateway->loop),
                                  .url = config->redis_url,
                                  .library = fx_queue_library(),
@@ -165,8 +166,10 @@ static FX_MUST bool redis_open(struct gateway *gateway, fx_error *err) {
     if (!fx_redis_open(&opts, &gateway->redis, err)) return fx_wrap(err, "FX_REDIS_URL");
     if (!fx_queue_open(&(struct fx_queue_opts){.redis = gateway->redis}, &gateway->queue, err))
         return fx_wrap(err, "queue");
-    if (strcmp(ledger_url, config->redis_url) == 0) return true;
-    opts = (struct fx_redis_opts){.base = opts.base, .url = ledger_url};
+    opts = (struct fx_redis_opts){.base = opts.base,
+                                  .url = gw_config_ledger_url(config),
+                                  .library = gw_limits_library(),
+                                  .inflight_max = LIMIT_CALLS_MAX};
     return fx_redis_open(&opts, &gateway->ledger, err) || fx_wrap(err, "FX_REDIS_LEDGER_URL");
 }
 
@@ -175,10 +178,13 @@ static FX_MUST bool caches_open(struct gateway *gateway, fx_error *err) {
                                     .slicer = gateway->slicer,
                                     .metrics = &gateway->metrics,
                                     .on_error = log_failed};
-    struct gw_auth_opts auth = {.tenant = gateway->tenant,
-                                .redis = gateway->ledger ? gateway->ledger : gateway->redis,
-                                .metrics = &gateway->metrics};
-    return gw_models_open(&models, &gateway->models, err) &&
+    struct gw_auth_opts auth = {
+        .tenant = gateway->tenant, .redis = gateway->ledger, .metrics = &gateway->metrics};
+    struct gw_limits_opts limits = {.redis = gateway->ledger,
+                                    .lease_ms = gateway->config->limit_lease_ms,
+                                    .metrics = &gateway->metrics};
+    return gw_limits_open(&limits, &gateway->limits, err) &&
+           gw_models_open(&models, &gateway->models, err) &&
            gw_auth_open(&auth, &gateway->auth, err);
 }
 
@@ -190,8 +196,8 @@ static FX_MUST bool server_open(struct gateway *gateway, fx_error *err) {
         .addr = config->http_addr,
         .ctx = gateway,
         .request = gw_routes_serve,
+        .admit = gw_routes_admit,
         .done = on_done,
-        .drained = NULL,
         .connections_max = config->connections_max,
         .body_bytes_max = config->body_bytes_max,
         .bodies_bytes_max = (uint64_t)config->body_bytes_max * 32,
@@ -291,6 +297,7 @@ void gateway_close(struct gateway *gateway) {
     gw_models_free(gateway->models);
     fx_queue_free(gateway->queue);
     fx_redis_free(gateway->ledger);
+    gw_limits_free(gateway->limits);
     fx_redis_free(gateway->redis);
     if (gateway->loop) (void)event_base_loop(fx_loop_base(gateway->loop), EVLOOP_NONBLOCK);
     fx_loop_free(gateway->loop);

@@ -10,6 +10,7 @@
 #include "services/gateway/metrics.h"
 #include "services/gateway/models.h"
 
+struct gw_limits;
 struct gw_visit;
 TAILQ_HEAD(gw_visits, gw_visit);
 
@@ -19,11 +20,12 @@ struct gateway {
     const struct gw_config *config;
     fx_loop *loop;
     SSL_CTX *tls;
-    fx_redis *redis, *ledger; /* ledger NULL: the same as redis */
+    fx_redis *redis, *ledger; /* of the queue; of keys and rate limits */
     fx_queue *queue;
     fx_client *tenant, *scheduler, *slicer;
     struct gw_models *models;
     struct gw_auth *auth;
+    struct gw_limits *limits;
     fx_http_server *server;
     fx_admin *admin;
     struct event *tick;

@@ -22,6 +22,7 @@ static void unwatch(struct gw_visit *visit) {
 
 void gw_generation_done(struct gw_visit *visit) {
     unwatch(visit);
+    gw_limits_end(&visit->hold);
     gw_request_done(&visit->request);
     gw_vocab_unref(visit->model.vocab);
     free(visit->prompt.at);
@@ -65,6 +66,14 @@ static void finish_count(struct gw_metrics *metrics, enum fx_finish finish) {
              1);
 }
 
+/* What the rate limits are told: nothing before the first token. */
+static void charge(struct gw_visit *visit, const struct fx_gen_tokens *tokens) {
+    bool whole = tokens->finish == FX_FINISH_STOP || tokens->finish == FX_FINISH_LENGTH;
+    if (!tokens->count && !whole) return;
+    visit->hold.counts = true;
+    visit->hold.used = visit->prompt.len + visit->tokens + tokens->count;
+}
+
 static void on_tokens(void *ctx, const struct fx_gen_tokens *tokens) {
     struct gw_visit *visit = ctx;
     struct gw_metrics *metrics = &visit->gateway->metrics;
@@ -78,6 +87,7 @@ static void on_tokens(void *ctx, const struct fx_gen_tokens *tokens) {
         visit->token_ms = fx_clock_ms();
         gw_count(&metrics->tokens, tokens->count);
     }
+    charge(visit, tokens);
     if (tokens->finish != FX_FINISH_NONE) {
         visit->submitted = false; /* nothing is left to cancel */
         unwatch(visit);
@@ -170,12 +180,35 @@ static FX_MUST bool prepare(struct gw_visit *visit, struct gw_problem *problem) 
     uint32_t room = context - visit->prompt.len;
     visit->max_tokens =
         request->max_tokens && request->max_tokens < room ? request->max_tokens : room;
+    visit->max_tokens = gw_limits_ceiling(&visit->who, visit->prompt.len, visit->max_tokens);
     visit->has_seed = request->has_seed;
     visit->seed = request->seed;
     if (request->stream) return true;
     visit->text = evbuffer_new();
     if (visit->text) return true;
     return gw_refuse(problem, GW_UNAVAILABLE, NULL, "no memory for the answer");
+}
+
+static void on_taken(void *ctx, const struct gw_limit_state *state,
+                     const struct gw_problem *problem) {
+    struct gw_visit *visit = ctx;
+    visit->looked = true;
+    visit->limits = *state;
+    if (problem)
+        gw_visit_refuse(visit, problem);
+    else if (visit->call)
+        gw_submit(visit);
+    gw_visit_unref(visit); /* the question's */
+}
+
+static void admit(struct gw_visit *visit) {
+    if (!gw_limited(&visit->who)) {
+        gw_submit(visit);
+        return;
+    }
+    gw_visit_ref(visit); /* the question's */
+    gw_limits_take(visit->gateway->limits, &visit->hold, &visit->who, &visit->id,
+                   visit->prompt.len + visit->max_tokens, on_taken, visit);
 }
 
 static void on_model(void *ctx, const struct gw_model *model) {
@@ -190,7 +223,7 @@ static void on_model(void *ctx, const struct gw_model *model) {
     gw_request_done(&visit->request); /* its numbers stay */
     answer_set(visit);
     fx_detok_init(&visit->detok, visit->model.vocab->tokenizer);
-    gw_submit(visit);
+    admit(visit);
 }
 
 static void on_no_model(void *ctx, const struct gw_problem *problem) {

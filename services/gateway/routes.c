@@ -71,6 +71,7 @@ static void on_gone(void *ctx) {
     struct gw_visit *visit = ctx;
     visit->call = NULL;
     gw_models_leave(visit->gateway->models, &visit->waiter);
+    if (visit->submitted || visit->submitting) visit->hold.counts = true;
     gw_generation_gone(visit);
     gw_visit_unref(visit);
 }
@@ -81,16 +82,55 @@ static fx_http_call *call_take(struct gw_visit *visit) {
     return call;
 }
 
-void gw_visit_refuse(struct gw_visit *visit, const struct gw_problem *problem) {
+static void refuse_now(struct gw_visit *visit, const struct gw_problem *problem) {
     struct fx_http_problem http = gw_problem_http(problem);
+    struct gw_limit_headers limits;
     if (!visit->call) return;
+    gw_limit_headers(&visit->limits, &limits);
+    http.headers = limits.headers;
+    http.header_count = limits.count;
     fx_http_reply_problem(call_take(visit), &http);
     gw_visit_unref(visit);
 }
 
+/* A refusal that waits for its headers. */
+struct refusing {
+    struct gw_visit *visit;
+    struct gw_problem problem;
+};
+
+static void on_looked(void *ctx, const struct gw_limit_state *state,
+                      const struct gw_problem *problem) {
+    struct refusing *refusing = ctx;
+    struct gw_visit *visit = refusing->visit;
+    (void)problem; /* then without the headers */
+    visit->limits = *state;
+    refuse_now(visit, &refusing->problem);
+    free(refusing);
+    gw_visit_unref(visit); /* the look's */
+}
+
+void gw_visit_refuse(struct gw_visit *visit, const struct gw_problem *problem) {
+    bool look = visit->call && gw_limited(&visit->who) && !visit->looked;
+    struct refusing *refusing = look ? fx_alloc(1, sizeof *refusing) : NULL;
+    if (!refusing) {
+        refuse_now(visit, problem);
+        return;
+    }
+    *refusing = (struct refusing){visit, *problem};
+    visit->looked = true;
+    gw_visit_ref(visit);
+    gw_limits_look(visit->gateway->limits, &visit->who, on_looked, refusing);
+}
+
 void gw_visit_reply(struct gw_visit *visit, fx_span json) {
+    struct gw_limit_headers limits;
     if (!visit->call) return;
-    fx_http_reply(call_take(visit), &(struct fx_http_reply){.status = 200, .body = json});
+    gw_limit_headers(&visit->limits, &limits);
+    fx_http_reply(call_take(visit), &(struct fx_http_reply){.status = 200,
+                                                            .body = json,
+                                                            .headers = limits.headers,
+                                                            .header_count = limits.count});
     gw_visit_unref(visit);
 }
 
@@ -102,6 +142,39 @@ void gw_visit_stream_end(struct gw_visit *visit) {
 
 /* -- the way in -- */
 
+static FX_MUST bool body_read(struct gw_visit *visit, struct gw_problem *problem) {
+    if (!visit->route->kind) return true;
+    if (!gw_request_parse(visit->route->kind, visit->http->body, &visit->request, problem))
+        return false;
+    fx_http_call_drop_body(visit->call);
+    if (visit->request.stream && visit->http->http_1_0)
+        return gw_refuse(problem, GW_OLD_HTTP, NULL, "a stream needs HTTP/1.1");
+    return true;
+}
+
+/* What spends nothing only looks, for its headers; the others look when they take. */
+static void on_seen(void *ctx, const struct gw_limit_state *state,
+                    const struct gw_problem *problem) {
+    struct gw_visit *visit = ctx;
+    (void)problem;
+    visit->limits = *state;
+    if (visit->call) visit->route->serve(visit);
+    gw_visit_unref(visit); /* the look's */
+}
+
+static void serve(struct gw_visit *visit) {
+    struct gw_problem problem = {0};
+    if (!body_read(visit, &problem)) {
+        gw_visit_refuse(visit, &problem);
+    } else if (!visit->route->kind && gw_limited(&visit->who)) {
+        visit->looked = true;
+        gw_visit_ref(visit);
+        gw_limits_look(visit->gateway->limits, &visit->who, on_seen, visit);
+    } else {
+        visit->route->serve(visit);
+    }
+}
+
 static void on_authenticated(void *ctx, const struct gw_identity *who,
                              const struct gw_problem *problem) {
     struct gw_visit *visit = ctx;
@@ -109,28 +182,15 @@ static void on_authenticated(void *ctx, const struct gw_identity *who,
         gw_visit_refuse(visit, problem);
     } else if (visit->call) {
         visit->who = *who;
-        visit->route->serve(visit);
+        serve(visit);
     }
     gw_visit_unref(visit); /* the question's */
-}
-
-static FX_MUST bool body_read(struct gw_visit *visit, const struct fx_http_request *request,
-                              struct gw_problem *problem) {
-    if (!visit->route->kind) return true;
-    if (!gw_request_parse(visit->route->kind, request->body, &visit->request, problem))
-        return false;
-    fx_http_call_drop_body(visit->call);
-    if (visit->request.stream && request->http_1_0)
-        return gw_refuse(problem, GW_OLD_HTTP, NULL, "a stream needs HTTP/1.1");
-    return true;
 }
 
 static void visit_begin(struct gw_visit *visit, const struct fx_http_request *request) {
     struct gw_problem problem = {0};
     fx_span key = {0};
-    bool ok = gw_auth_key(request, &key, &problem) && name_read(visit, request, &problem) &&
-              body_read(visit, request, &problem);
-    if (!ok) {
+    if (!gw_auth_key(request, &key, &problem) || !name_read(visit, request, &problem)) {
         gw_visit_refuse(visit, &problem);
         return;
     }
@@ -142,6 +202,16 @@ static void refuse_early(fx_http_call *call, const struct gw_problem *problem, c
     struct fx_http_problem http = gw_problem_http(problem);
     http.allow = allow;
     fx_http_reply_problem(call, &http);
+}
+
+bool gw_routes_admit(void *ctx, fx_http_call *call, const struct fx_http_request *request) {
+    struct gw_problem problem = {0};
+    const char *allow = NULL;
+    fx_span key;
+    (void)ctx;
+    if (route_find(request, &problem, &allow) && gw_auth_key(request, &key, &problem)) return true;
+    refuse_early(call, &problem, allow);
+    return false;
 }
 
 void gw_routes_serve(void *ctx, fx_http_call *call, const struct fx_http_request *request) {
@@ -158,6 +228,7 @@ void gw_routes_serve(void *ctx, fx_http_call *call, const struct fx_http_request
     visit->gateway = ctx;
     visit->route = route;
     visit->call = call;
+    visit->http = request;
     visit->begun_us = fx_clock_us();
     fx_trace_accept(fx_span_str(fx_http_call_id(call)), fx_http_header(request, "traceparent"),
                     &visit->trace);

