@@ -66,9 +66,8 @@ static const llhttp_settings_t settings = {
 /* -- the connection -- */
 
 bool http_open(struct http_conn *conn, uint16_t port, fx_error *err) {
-    struct sockaddr_in in = {.sin_family = AF_INET,
-                             .sin_port = htons(port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in in = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     *conn = (struct http_conn){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     llhttp_init(&conn->parser, HTTP_RESPONSE, &settings);
     if (conn->fd < 0) return fx_fail_errno(err, "socket");

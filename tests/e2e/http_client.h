@@ -32,7 +32,8 @@ void http_close(struct http_conn *conn);
 #define auto_http __attribute__((cleanup(http_close))) struct http_conn
 /** A server that answers before it has read everything is no failure. */
 FX_MUST bool http_send(struct http_conn *conn, const struct http_request *request, fx_error *err);
-/** Waits for some more bytes of the answer. @err DEADLINE_EXCEEDED, UNAVAILABLE (closed too soon) */
+/** Waits for some more bytes of the answer. @err DEADLINE_EXCEEDED, UNAVAILABLE (closed too soon)
+ */
 FX_MUST bool http_read(struct http_conn *conn, uint32_t ms, fx_error *err);
 /** To the end of the answer. */
 FX_MUST bool http_read_all(struct http_conn *conn, uint32_t ms, fx_error *err);

@@ -70,8 +70,8 @@ static void become(const struct process *process, const struct process_opts *opt
 void process_start(struct process *process, const char *name, const struct process_opts *opts) {
     pid_t parent = getpid();
     *process = (struct process){.out = memfd_create("out", MFD_CLOEXEC)};
-    process->err = opts->apart ? memfd_create("err", MFD_CLOEXEC)
-                               : fcntl(process->out, F_DUPFD_CLOEXEC, 0);
+    process->err =
+        opts->apart ? memfd_create("err", MFD_CLOEXEC) : fcntl(process->out, F_DUPFD_CLOEXEC, 0);
     assert_true(process->out >= 0 && process->err >= 0);
     (void)snprintf(process->name, sizeof process->name, "%s", name);
     process->pid = fork();

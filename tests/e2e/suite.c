@@ -76,7 +76,8 @@ static void service_start(struct suite *suite, struct service *service, const ch
     if (is_gateway) process_env_put(&env, "FX_HTTP_ADDR=127.0.0.1:%u", service->port);
     (void)snprintf(path, sizeof path, "%s/fractal-%s", FX_BIN_DIR, program);
     (void)snprintf(name, sizeof name, "%s-%u", program, number);
-    process_start(&service->process, name, &(struct process_opts){.args = WORDS(path), .env = &env});
+    process_start(&service->process, name,
+                  &(struct process_opts){.args = WORDS(path), .env = &env});
 }
 
 void suite_await_ready(struct service *service) {
@@ -175,9 +176,9 @@ static bool service_end(struct service *service) {
 }
 
 bool suite_close(struct suite *suite) {
-    struct service *order[] = {&suite->gateways[0],   &suite->gateways[1],   &suite->workers[0],
-                               &suite->workers[1],    &suite->schedulers[0], &suite->schedulers[1],
-                               &suite->slicer,        &suite->tenant};
+    struct service *order[] = {&suite->gateways[0], &suite->gateways[1],   &suite->workers[0],
+                               &suite->workers[1],  &suite->schedulers[0], &suite->schedulers[1],
+                               &suite->slicer,      &suite->tenant};
     bool well = true;
     for (uint32_t i = 0; i < FX_TEST_COUNT(order); i++)
         well &= service_end(order[i]);
@@ -215,13 +216,20 @@ int suite_main(const char *name, const struct CMUnitTest *tests, size_t count,
 
 /* -- the CLI -- */
 
+struct process_env suite_cli_env(const struct suite *suite) {
+    struct process_env env = suite->env;
+    if (*suite->key) process_env_put(&env, "FX_API_KEY=%s", suite->key);
+    return env;
+}
+
 struct output suite_cli(struct suite *suite, const char *const *args) {
     const char *argv[24] = {FX_BIN_DIR "/fractal-cli"};
+    struct process_env env = suite_cli_env(suite);
     for (size_t i = 1; *args; i++) {
         assert_true(i + 1 < FX_TEST_COUNT(argv));
         argv[i] = *args++;
     }
-    return process_run(&(struct process_opts){.args = argv, .env = &suite->env}, CLI_MS);
+    return process_run(&(struct process_opts){.args = argv, .env = &env}, CLI_MS);
 }
 
 char *suite_cli_ok(struct suite *suite, const char *const *args) {

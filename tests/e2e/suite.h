@@ -14,7 +14,7 @@
 enum { SUITE_MANY = 2, SUITE_KEY_MAX = 72, SUITE_ANSWER_MS = 120000, SUITE_READY_MS = 60000 };
 
 struct suite_opts {
-    uint32_t workers, schedulers, gateways; /* 0 = 1; at most SUITE_MANY */
+    uint32_t workers, schedulers, gateways;     /* 0 = 1; at most SUITE_MANY */
     const char *const *env, *const *worker_env; /* NAME=value, NULL at the end; or NULL */
     const char *dtype;                          /* NULL: int4 */
 };
@@ -30,7 +30,7 @@ struct suite {
     char folder[64], models[96];
     char key[SUITE_KEY_MAX];
     struct redis_fixture redis;
-    struct process_env env; /* what every service and the CLI get */
+    struct process_env env; /* what every service gets */
     struct service tenant, slicer, schedulers[SUITE_MANY], workers[SUITE_MANY],
         gateways[SUITE_MANY];
 };
@@ -51,6 +51,8 @@ struct service *suite_service(struct suite *suite, uint32_t index);
 void suite_worker_start(struct suite *suite, uint32_t number);
 void suite_await_ready(struct service *service);
 
+/** What the CLI gets: the suite's addresses and its key. */
+struct process_env suite_cli_env(const struct suite *suite);
 /** fractal-cli with these arguments. @own caller, output_free() */
 struct output suite_cli(struct suite *suite, const char *const *args);
 /** As suite_cli, must succeed; its stdout. @own caller, free() */
@@ -88,7 +90,8 @@ struct answer suite_send(struct suite *suite, const struct http_request *request
 /** With the suite's key; `body`, which may be NULL, is taken over. */
 struct answer suite_request(struct suite *suite, const char *method, const char *path,
                             json_t *body);
-/** {"model", "prompt", max_tokens 32, temperature 0} updated with `fields`, which are taken over. */
+/** {"model", "prompt", max_tokens 32, temperature 0} updated with `fields`, which are taken over.
+ */
 json_t *suite_prompt(const char *prompt, json_t *fields);
 /** The text of a completion, not streamed. @own caller, free() */
 char *suite_complete(struct suite *suite, const char *prompt, json_t *fields);
@@ -96,10 +99,10 @@ char *suite_complete(struct suite *suite, const char *prompt, json_t *fields);
 /** The chunks of one stream. */
 struct stream {
     struct http_conn conn;
-    size_t at;           /* of the body: the next line */
-    uint32_t chunks;     /* read so far */
-    bool done;           /* [DONE] came */
-    char generation[64]; /* the id of its last chunk */
+    size_t at;             /* of the body: the next line */
+    uint32_t chunks;       /* read so far */
+    bool done;             /* [DONE] came */
+    char generation[64];   /* the id of its last chunk */
     struct http_text text; /* of the chunks read so far */
 };
 /** POST of suite_prompt(prompt, fields) with "stream": true. `fields` are taken over.

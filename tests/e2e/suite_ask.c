@@ -104,7 +104,8 @@ struct answer suite_request(struct suite *suite, const char *method, const char 
         .method = method,
         .path = path,
         .headers = WORDS(bearer, "Content-Type: application/json"),
-        .body = {(const uint8_t *)text, text ? strlen(text) : 0}};
+        .body = {(const uint8_t *)text, text ? strlen(text) : 0}
+    };
     return suite_send(suite, &request);
 }
 
@@ -132,11 +133,10 @@ static bool stream_send(struct stream *stream, const struct suite *suite, json_t
     char bearer[128];
     auto_text text = json_dumps(body, JSON_COMPACT);
     (void)snprintf(bearer, sizeof bearer, "Authorization: Bearer %s", suite->key);
-    const struct http_request request = {
-        .method = "POST",
-        .path = "/v1/completions",
-        .headers = WORDS(bearer, "Content-Type: application/json"),
-        .body = fx_span_str(text)};
+    const struct http_request request = {.method = "POST",
+                                         .path = "/v1/completions",
+                                         .headers = WORDS(bearer, "Content-Type: application/json"),
+                                         .body = fx_span_str(text)};
     return http_open(&stream->conn, suite->gateways[0].port, err) &&
            http_send(&stream->conn, &request, err);
 }

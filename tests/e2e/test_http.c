@@ -10,9 +10,9 @@ enum { STEP_MS = 10000, BACK_MS = 30000 };
 /* -- helpers -- */
 
 static json_t *chat(json_t *fields) {
-    json_t *body = json_pack("{s:s, s:[{s:s, s:s}], s:i, s:i}", "model", SUITE_MODEL, "messages",
-                             "role", "user", "content", "Call me Ishmael.", "max_tokens", 8,
-                             "temperature", 0);
+    json_t *body =
+        json_pack("{s:s, s:[{s:s, s:s}], s:i, s:i}", "model", SUITE_MODEL, "messages", "role",
+                  "user", "content", "Call me Ishmael.", "max_tokens", 8, "temperature", 0);
     assert_non_null(body);
     if (fields) assert_int_equal(json_object_update(body, fields), 0);
     json_decref(fields);
@@ -87,8 +87,7 @@ static void chat_answers(void **state) {
     const char *reason = text_at(choice, "finish_reason");
     assert_true(strcmp(reason, "stop") == 0 || strcmp(reason, "length") == 0);
     assert_int_equal(json_unpack(answer.json, "{s:{s:I, s:I, s:I}}", "usage", "prompt_tokens",
-                                 &prompt, "completion_tokens", &completion, "total_tokens",
-                                 &total),
+                                 &prompt, "completion_tokens", &completion, "total_tokens", &total),
                      0);
     assert_in_range(completion, 1, 8);
     assert_int_equal(total, prompt + completion);
@@ -225,9 +224,9 @@ static void unknown_things_are_404(void **state) {
 
 static void bad_bodies_are_400(void **state) {
     struct suite *suite = *state;
-    static const char *const bodies[] = {"{\"model\": ", "", "[]", "null",
-                                         "{\"model\": \"" SUITE_MODEL "\"}",
-                                         "{\"model\": \"\xff\"}"};
+    static const char *const bodies[] = {
+        "{\"model\": ",         "", "[]", "null", "{\"model\": \"" SUITE_MODEL "\"}",
+        "{\"model\": \"\xff\"}"};
     char bearer[128];
     (void)snprintf(bearer, sizeof bearer, "Authorization: Bearer %s", suite->key);
     for (size_t i = 0; i < FX_TEST_COUNT(bodies); i++) {
@@ -244,15 +243,23 @@ static void bad_bodies_are_400(void **state) {
 static void bad_fields_are_400(void **state) {
     struct suite *suite = *state;
     static const char *const fields[] = {
-        "{\"temperature\": -1}",     "{\"temperature\": 3}",
-        "{\"temperature\": \"hot\"}", "{\"top_p\": 1.5}",
-        "{\"min_p\": -0.1}",         "{\"max_tokens\": 0}",
-        "{\"max_tokens\": -3}",      "{\"messages\": []}",
+        "{\"temperature\": -1}",
+        "{\"temperature\": 3}",
+        "{\"temperature\": \"hot\"}",
+        "{\"top_p\": 1.5}",
+        "{\"min_p\": -0.1}",
+        "{\"max_tokens\": 0}",
+        "{\"max_tokens\": -3}",
+        "{\"messages\": []}",
         "{\"messages\": [{\"role\": \"user\"}]}",
-        "{\"messages\": \"hello\"}", "{\"stop\": \"\"}",
-        "{\"stop\": [\"\"]}",        "{\"stop\": [\"a\", \"b\", \"c\", \"d\", \"e\"]}",
-        "{\"stop\": 7}",             "{\"seed\": \"x\"}",
-        "{\"stream\": \"yes\"}",     "{\"model\": 7}",
+        "{\"messages\": \"hello\"}",
+        "{\"stop\": \"\"}",
+        "{\"stop\": [\"\"]}",
+        "{\"stop\": [\"a\", \"b\", \"c\", \"d\", \"e\"]}",
+        "{\"stop\": 7}",
+        "{\"seed\": \"x\"}",
+        "{\"stream\": \"yes\"}",
+        "{\"model\": 7}",
     };
     for (size_t i = 0; i < FX_TEST_COUNT(fields); i++)
         assert_refuses(suite, CHAT, chat(json_loads(fields[i], 0, NULL)), 400);
@@ -286,10 +293,12 @@ static void large_bodies_are_413(void **state) {
     assert_non_null(body);
     memset(body, ' ', BODY_BYTES);
     (void)snprintf(bearer, sizeof bearer, "Authorization: Bearer %s", suite->key);
-    struct http_request request = {.method = "POST",
-                                   .path = CHAT,
-                                   .headers = WORDS(bearer, "Content-Type: application/json"),
-                                   .body = {(const uint8_t *)body, BODY_BYTES}};
+    struct http_request request = {
+        .method = "POST",
+        .path = CHAT,
+        .headers = WORDS(bearer, "Content-Type: application/json"),
+        .body = {(const uint8_t *)body, BODY_BYTES}
+    };
     auto_answer answer = suite_send(suite, &request);
     assert_refused(&answer, 413, "64 MiB");
 }
@@ -300,10 +309,10 @@ static void an_announced_large_body_is_413_at_once(void **state) {
     char bearer[128];
     auto_http conn = {0};
     (void)snprintf(bearer, sizeof bearer, "Authorization: Bearer %s", suite->key);
-    struct http_request request = {.method = "POST",
-                                   .path = CHAT,
-                                   .headers = WORDS(bearer, "Content-Type: application/json",
-                                                    "Content-Length: 9999999999")};
+    struct http_request request = {
+        .method = "POST",
+        .path = CHAT,
+        .headers = WORDS(bearer, "Content-Type: application/json", "Content-Length: 9999999999")};
     MUST(http_open(&conn, suite->gateways[0].port, &err));
     MUST(http_send(&conn, &request, &err));
     while (!conn.status)
