@@ -19,6 +19,7 @@ const char *const fx_env_names[] = {
     "FX_KV_DTYPE",
     "FX_KV_MIB",
     "FX_LEASE_MS",
+    "FX_LIMIT_LEASE_MS",
     "FX_LOG_LEVEL",
     "FX_MODEL",
     "FX_MODEL_DIR",

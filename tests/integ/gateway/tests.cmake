@@ -7,6 +7,9 @@ if(TARGET fx_test_queue)
   foreach(name IN ITEMS answers hang_up outage refusals)
     fx_add_test(integ/gateway/test_${name}.c LABELS integ DEPS fx_test_gateway)
   endforeach()
+  fx_add_test(integ/gateway/test_limits_lua.c LABELS integ DEPS fx_test_queue)
+  target_compile_definitions(integ_gateway_test_limits_lua PRIVATE
+    FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   # The real programs: what is timed here wants the machine for itself.
   add_library(fx_test_processes STATIC integ/gateway/processes.c)
   target_compile_definitions(fx_test_processes PRIVATE FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
