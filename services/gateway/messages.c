@@ -83,6 +83,17 @@ static fx_span string_span(const json_t *string) {
     return (fx_span){(const uint8_t *)json_string_value(string), json_string_length(string)};
 }
 
+size_t gw_messages_bytes(const json_t *messages) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < json_array_size(messages); i++) {
+        const json_t *content = json_object_get(json_array_get(messages, i), "content");
+        bytes += json_string_length(content);
+        for (size_t p = 0; p < json_array_size(content); p++)
+            bytes += json_string_length(json_object_get(json_array_get(content, p), "text"));
+    }
+    return bytes;
+}
+
 static bool content_build(const json_t *content, fx_arena *arena, fx_span *out) {
     fx_buf buf = {0};
     if (json_is_string(content)) {

@@ -10,6 +10,8 @@ FX_MUST bool gw_messages_check(const json_t *messages, struct gw_problem *proble
  *  @own the arena */
 FX_MUST bool gw_messages_build(const json_t *messages, fx_arena *arena, struct fx_message **out,
                                struct gw_problem *problem);
+/** How much text checked messages hold. */
+size_t gw_messages_bytes(const json_t *messages);
 /** Checks `prompt`: a string, an array of ids, or an array of just one of these. `out`: the string
  *  or the array of ids. */
 FX_MUST bool gw_prompt_check(json_t *prompt, json_t **out, struct gw_problem *problem);

@@ -3,9 +3,10 @@
 #include "services/gateway/messages.h"
 
 enum {
-    /* virtual, touched as far as a render needs it, and freed right after */
-    ARENA_BYTES = 64 * 1024 * 1024,
-    IDS_REST = 64, /* tokens a post-processor may add */
+    /* of a render: virtual, touched as far as it is needed, and freed right after */
+    ARENA_BYTES = 8 * 1024 * 1024,
+    ARENA_BYTES_PER_BYTE = 8, /* of the messages */
+    IDS_REST = 64,            /* tokens a post-processor may add */
 };
 
 static FX_MUST bool ids_alloc(size_t cap, struct fx_ids *out, struct gw_problem *problem) {
@@ -55,9 +56,10 @@ static FX_MUST bool chat_build(const struct gw_request *request, const struct gw
                              ? "the model's chat template is not supported: "
                              : "the model has no chat template: use /v1/completions",
                          vocab->template_why);
-    fx_auto(uint8_t) memory = fx_alloc(1, ARENA_BYTES);
+    size_t size = ARENA_BYTES + gw_messages_bytes(request->messages) * ARENA_BYTES_PER_BYTE;
+    fx_auto(uint8_t) memory = fx_alloc(1, size);
     if (!memory) return gw_refuse(problem, GW_UNAVAILABLE, NULL, "no memory for the prompt");
-    fx_arena_init(&arena, memory, ARENA_BYTES);
+    fx_arena_init(&arena, memory, size);
     bool ok = render(request, vocab, &arena, &text, problem) &&
               encode(vocab, text, FX_ENCODE_PLAIN, out, problem);
     fx_arena_done(&arena);

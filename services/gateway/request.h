@@ -23,5 +23,8 @@ struct gw_request {
 /** @own `out`: the caller, gw_request_done() */
 FX_MUST bool gw_request_parse(enum gw_kind kind, fx_span body, struct gw_request *out,
                               struct gw_problem *problem);
+/** The same of JSON that is there already, which it takes over. */
+FX_MUST bool gw_request_read(enum gw_kind kind, json_t *json, struct gw_request *out,
+                             struct gw_problem *problem);
 /** Frees the JSON; may be called twice. */
 void gw_request_done(struct gw_request *request);
