@@ -9,6 +9,14 @@ enum { TICK_MS = 3, LEASE_MS = 60000 };
 
 /* -- tenant and slicer -- */
 
+static Fractal__V1__Limits limits_of(struct stage_limits *limits) {
+    Fractal__V1__Limits out = FRACTAL__V1__LIMITS__INIT;
+    out.requests_per_minute = limits->requests;
+    out.tokens_per_minute = limits->tokens;
+    out.streams = limits->streams;
+    return out;
+}
+
 static void authenticate(fx_call *call, const void *message, void *context) {
     const Fractal__V1__AuthenticateRequest *request = message;
     struct stage *stage = context;
@@ -21,7 +29,12 @@ static void authenticate(fx_call *call, const void *message, void *context) {
         fx_call_fail(call, FX_UNAUTHENTICATED, "no such key");
     } else {
         tenant.number = STAGE_TENANT;
+        Fractal__V1__Limits of_key = limits_of(&stage->key_limits);
+        Fractal__V1__Limits of_tenant = limits_of(&stage->tenant_limits);
         tenant.weight = 3;
+        tenant.limits = &of_tenant;
+        reply.limits = &of_key;
+        reply.key_id = (char *)(uintptr_t) "0123456789abcdef";
         reply.tenant = &tenant;
         fx_call_reply(call, &reply);
     }

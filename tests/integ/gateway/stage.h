@@ -37,6 +37,11 @@ struct stage_run {
     uint64_t next_ms;
 };
 
+/** A minute, a minute, at once; 0: none. Gateways keep what they heard for 5 s. */
+struct stage_limits {
+    atomic_uint requests, tokens, streams;
+};
+
 struct stage {
     struct redis_fixture redis_server;
     fx_loop *loop;
@@ -60,6 +65,7 @@ struct stage {
     atomic_int running, authenticated, listed, submitted, cancelled, pulled;
     atomic_int tenant_code, submit_code, list_code; /* FX_OK: as it should be */
     atomic_int hide_model;
+    struct stage_limits key_limits, tenant_limits;
     atomic_ullong idle_ms; /* when running last became 0 */
 };
 
@@ -68,6 +74,8 @@ int stage_teardown(void **state);
 void stage_say(struct stage *stage, struct stage_script script);
 /** Waits until `*counter` is `want`; false after 5 s. */
 bool stage_wait(atomic_int *counter, int want);
+/** The value of a header (lower case) in an answer, as a copy of up to 63 bytes; false: none. */
+bool stage_header(const char *answer, const char *name, char out[64]);
 void stage_gateway_open(struct stage *stage);
 void stage_gateway_close(struct stage *stage);
 

@@ -49,6 +49,17 @@ char *stage_get(const struct stage *stage, const char *path, const char *headers
     return ask(stage, head, "");
 }
 
+bool stage_header(const char *answer, const char *name, char out[64]) {
+    char line[64];
+    const char *end = strstr(answer, "\r\n\r\n");
+    (void)snprintf(line, sizeof line, "\r\n%s: ", name);
+    const char *at = strstr(answer, line);
+    if (!at || !end || at > end) return false;
+    at += strlen(line);
+    (void)snprintf(out, 64, "%.*s", (int)strcspn(at, "\r"), at);
+    return true;
+}
+
 char *stage_body(char *answer) {
     char *at = strstr(answer, "\r\n\r\n");
     assert_non_null(at);
