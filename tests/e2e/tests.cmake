@@ -1,5 +1,6 @@
 # Real processes, one test after another: some measure milliseconds.
-add_library(fx_test_suite STATIC e2e/http_client.c e2e/monitor.c e2e/process.c e2e/suite.c e2e/suite_ask.c)
+add_library(fx_test_suite STATIC e2e/http_client.c e2e/monitor.c e2e/process.c e2e/suite.c
+  e2e/suite_ask.c)
 target_compile_definitions(fx_test_suite PRIVATE FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
   FX_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
 target_link_libraries(fx_test_suite PUBLIC fx_test_queue fx_llhttp Jansson::Jansson cmocka)
@@ -11,17 +12,13 @@ function(fx_add_e2e name timeout)
   add_dependencies(e2e_test_${name} fractal-tenant fractal-slicer fractal-scheduler fractal-worker
     fractal-gateway fractal-cli)
 endfunction()
+foreach(name IN ITEMS cli faults http import memory readme)
+  fx_add_e2e(${name} 180)
+endforeach()
 fx_add_e2e(batch 240)
-fx_add_e2e(faults 180)
-fx_add_e2e(http 120)
-fx_add_e2e(import 120)
-fx_add_e2e(cli 120)
-fx_add_e2e(memory 120)
-fx_add_e2e(readme 120)
 
-function(fx_add_e2e_py name timeout)
-  add_test(NAME e2e/${name} COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/e2e/test_${name}.py)
-  set_tests_properties(e2e/${name} PROPERTIES LABELS e2e TIMEOUT ${timeout} RESOURCE_LOCK e2e
-    PROCESSORS 2 ENVIRONMENT "E2E_BIN_DIR=${CMAKE_BINARY_DIR}/bin;PYTHONDONTWRITEBYTECODE=1")
-endfunction()
-fx_add_e2e_py(launcher 300)
+# ./fractal over this build folder. It cleans up when it is told to end, before ctest kills it.
+add_test(NAME e2e/test_launcher COMMAND timeout --kill-after=25 270
+  ${CMAKE_SOURCE_DIR}/tests/e2e/test_launcher.sh ${CMAKE_BINARY_DIR})
+set_tests_properties(e2e/test_launcher PROPERTIES LABELS e2e TIMEOUT 300 RESOURCE_LOCK e2e
+  PROCESSORS 2)

@@ -1,33 +1,17 @@
 /* The whole path, every part a real process: bytes on the wire, the text of the oracle, a worker
  * that dies, a client that leaves, a key that is revoked, SIGTERM. */
-#include <jansson.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include "common/base/hash.h"
-#include "fractal/v1/tenant.pb-c.h"
-#include "fractal/v1/worker.pb-c.h"
-#include "tests/integ/gateway/processes.h"
+#include "tests/e2e/suite.h"
 #include "tests/integ/gateway/stage.h"
 
-enum { ARENA_BYTES = 65536, FREE_MS = 200, LONG_TOKENS = 300 };
+enum { FREE_MS = 200, LONG_TOKENS = 300, END_MS = 20000 };
 
-static struct processes all;
-
-static int setup(void **state) {
-    (void)state;
-    processes_start(&all);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    processes_stop(&all);
-    return 0;
-}
+static struct suite *suite_;
 
 static int connect_http(void) {
     struct sockaddr_in in = {.sin_family = AF_INET,
-                             .sin_port = htons(processes_port(all.http)),
+                             .sin_port = htons(suite_->gateways[0].port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof in), 0);
@@ -36,14 +20,14 @@ static int connect_http(void) {
 
 /* The oracle's prompt `index` as a request for `count` greedy tokens; its text as the answer. */
 static json_t *oracle(size_t index, bool stream, int count, char want[512]) {
-    json_t *file = json_load_file(FX_SOURCE_DIR "/models/fractal-tiny-moe/oracle.json", 0, NULL);
+    json_t *file = json_load_file(SUITE_MODEL_DIR "/oracle.json", 0, NULL);
     json_t *prompt = json_array_get(json_object_get(file, "prompts"), index);
     json_t *ids = json_object_get(prompt, "ids"), *greedy = json_object_get(prompt, "greedy_ids");
     assert_true(json_is_array(ids) && json_array_size(greedy) >= (size_t)count);
     for (int i = 0; i < count; i++)
         want[i] = (char)json_integer_value(json_array_get(greedy, (size_t)i));
     want[count] = 0;
-    json_t *body = json_pack("{s:s, s:O, s:i, s:i, s:b}", "model", "tiny", "prompt", ids,
+    json_t *body = json_pack("{s:s, s:O, s:i, s:i, s:b}", "model", SUITE_MODEL, "prompt", ids,
                              "max_tokens", count, "temperature", 0, "stream", stream);
     json_decref(file);
     return body;
@@ -54,7 +38,7 @@ static void post(int fd, json_t *body) {
     (void)snprintf(head, sizeof head,
                    "POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"
                    "Content-Length: %zu\r\n\r\n",
-                   all.key, strlen(text));
+                   suite_->key, strlen(text));
     wire_say(fd, head);
     wire_say(fd, text);
     free(text);
@@ -100,42 +84,30 @@ static void test_whole(void **state) {
 
 /* -- workers -- */
 
-static uint32_t slots_busy(struct process *worker) {
-    static uint8_t memory[ARENA_BYTES];
-    fx_arena arena;
-    Fractal__V1__GetWorkerRequest message = FRACTAL__V1__GET_WORKER_REQUEST__INIT;
-    Fractal__V1__WorkerStatus *status;
-    struct fx_client_request request = {.method = "/fractal.v1.WorkerService/GetWorker",
-                                        .message = &message,
-                                        .reply = &fractal__v1__worker_status__descriptor,
-                                        .arena = &arena};
-    fx_arena_init(&arena, memory, sizeof memory);
-    processes_call(worker, &all, &request, &status);
-    uint32_t busy = status->slots - status->slots_free;
-    fx_arena_done(&arena);
-    return busy;
+static bool is_busy(const struct service *worker) {
+    return !worker->killed && !worker_is_free(worker);
 }
 
-static struct process *worker_busy(void) {
+static struct service *worker_busy(void) {
     for (int i = 0; i < 1000; i++, usleep(2000))
-        for (size_t w = 0; w < FX_TEST_COUNT(all.workers); w++)
-            if (all.workers[w].pid && slots_busy(&all.workers[w])) return &all.workers[w];
+        for (size_t w = 0; w < SUITE_MANY; w++)
+            if (is_busy(&suite_->workers[w])) return &suite_->workers[w];
     fail_msg("no worker runs it");
     return NULL;
 }
 
 static json_t *long_request(bool stream, int tokens) {
-    return json_pack("{s:s, s:s, s:i, s:i, s:b}", "model", "tiny", "prompt", "The whale",
+    return json_pack("{s:s, s:s, s:i, s:i, s:b}", "model", SUITE_MODEL, "prompt", "The whale",
                      "max_tokens", tokens, "temperature", 0, "stream", stream);
 }
 
 static uint64_t hang_up(bool stream) {
     int fd = connect_http();
     post(fd, long_request(stream, 1000));
-    struct process *worker = worker_busy();
+    struct service *worker = worker_busy();
     close(fd);
     uint64_t begun_ms = fx_clock_ms();
-    while (slots_busy(worker) && fx_clock_ms() - begun_ms < 5000)
+    while (is_busy(worker) && fx_clock_ms() - begun_ms < 5000)
         usleep(1000);
     return fx_clock_ms() - begun_ms;
 }
@@ -156,7 +128,7 @@ static void test_hang_up(void **state) {
 }
 
 /* The whole answer, of which `head` has been read: however long it takes. */
-static char *stream_rest(int fd, char *head) {
+static char *answer_rest(int fd, char *head) {
     char *answer = calloc(1, WIRE_REPLY_MAX);
     size_t len = (size_t)snprintf(answer, WIRE_REPLY_MAX, "%s", head);
     bool closed;
@@ -170,18 +142,18 @@ static char *stream_rest(int fd, char *head) {
     return answer;
 }
 
-static char *stream_long(struct process **victim) {
+static char *stream_long(bool kill_worker) {
     bool closed;
     int fd = connect_http();
     post(fd, long_request(true, LONG_TOKENS));
     char *head = wire_read(fd, "\"n\":5}", &closed);
-    if (victim) {
-        *victim = worker_busy();
-        (void)kill((*victim)->pid, SIGKILL);
-        (void)waitpid((*victim)->pid, NULL, 0);
-        (*victim)->pid = 0;
+    if (kill_worker) {
+        struct service *worker = worker_busy();
+        worker->killed = true;
+        process_signal(&worker->process, SIGKILL);
+        assert_true(process_wait(&worker->process, END_MS));
     }
-    char *answer = stream_rest(fd, head);
+    char *answer = answer_rest(fd, head);
     close(fd);
     struct stage_stream got = stage_stream_read(answer);
     free(answer);
@@ -191,10 +163,8 @@ static char *stream_long(struct process **victim) {
 
 /* Runs late: one worker less from then on. */
 static void test_worker_dies(void **state) {
-    struct process *victim = NULL;
     (void)state;
-    char *undisturbed = stream_long(NULL), *resumed = stream_long(&victim);
-    assert_non_null(victim);
+    char *undisturbed = stream_long(false), *resumed = stream_long(true);
     assert_string_equal(resumed, undisturbed);
     free(resumed);
     free(undisturbed);
@@ -220,43 +190,30 @@ static unsigned models_status(const char *key) {
 
 static void test_sigterm(void **state) {
     bool closed;
-    int status;
     (void)state;
     int fd = connect_http();
     post(fd, long_request(true, LONG_TOKENS));
     char *head = wire_read(fd, "\"n\":5}", &closed);
-    assert_int_equal(kill(all.gateway.pid, SIGTERM), 0);
-    char *answer = stream_rest(fd, head);
+    process_signal(&suite_->gateways[0].process, SIGTERM);
+    char *answer = answer_rest(fd, head);
     struct stage_stream got = stage_stream_read(answer);
     assert_string_equal(got.reason, "length");
     close(fd);
-    assert_int_equal(waitpid(all.gateway.pid, &status, 0), all.gateway.pid);
-    all.gateway.pid = 0;
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_true(process_wait(&suite_->gateways[0].process, END_MS));
+    assert_int_equal(suite_->gateways[0].process.code, 0);
     free(got.text);
     free(answer);
 }
 
 static void test_revoked_key(void **state) {
-    static uint8_t memory[ARENA_BYTES];
     uint8_t digest[FX_SHA256_BYTES];
-    char id[17], key[128];
-    fx_arena arena;
-    Fractal__V1__RevokeKeyRequest message = FRACTAL__V1__REVOKE_KEY_REQUEST__INIT;
-    Fractal__V1__RevokeKeyReply *reply;
-    struct fx_client_request request = {.method = "/fractal.v1.TenantService/RevokeKey",
-                                        .message = &message,
-                                        .reply = &fractal__v1__revoke_key_reply__descriptor,
-                                        .arena = &arena};
+    char id[17], key[SUITE_KEY_MAX];
     (void)state;
-    processes_key(&all, key);
+    suite_key_make(suite_, key);
     assert_int_equal(models_status(key), 200); /* now it is in the cache */
     fx_sha256(fx_span_str(key), digest);
     fx_hex((fx_span){digest, 8}, id);
-    message.key_id = id;
-    fx_arena_init(&arena, memory, sizeof memory);
-    processes_call(&all.tenant, &all, &request, &reply);
-    fx_arena_done(&arena);
+    free(suite_cli_ok(suite_, WORDS("keys", "revoke", id)));
     uint64_t begun_ms = fx_clock_ms();
     while (models_status(key) == 200 && fx_clock_ms() - begun_ms < 5000)
         usleep(1000);
@@ -264,11 +221,25 @@ static void test_revoked_key(void **state) {
     assert_true(fx_clock_ms() - begun_ms < 1000); /* told by Redis, not by the cache's age */
 }
 
+static int remember(void **state) {
+    suite_ = *state;
+    return 0;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stream),      cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_hang_up),     cmocka_unit_test(test_worker_dies),
-        cmocka_unit_test(test_revoked_key), cmocka_unit_test(test_sigterm),
+        cmocka_unit_test_setup(test_stream, remember),
+        cmocka_unit_test_setup(test_whole, remember),
+        cmocka_unit_test_setup(test_hang_up, remember),
+        cmocka_unit_test_setup(test_worker_dies, remember),
+        cmocka_unit_test_setup(test_revoked_key, remember),
+        cmocka_unit_test_setup(test_sigterm, remember),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    const struct suite_opts opts = {
+        .workers = 2,
+        .dtype = "f16",
+        .env = WORDS("FX_LOG_LEVEL=error"),
+        .worker_env = WORDS("FX_BACKEND=ref"), /* the same bits, slowly: time to interfere */
+    };
+    return suite_main("path", tests, FX_TEST_COUNT(tests), &opts);
 }
