@@ -67,7 +67,8 @@ static void news_send(struct gw_visit *visit, const struct news *news) {
     if (news->problem || news->reason) gw_visit_stream_end(visit);
 }
 
-void gw_answer_begin(struct gw_visit *visit) {
+/* 200, the head of a stream and its first chunk; nothing when it is not streamed. */
+static void http_begin(struct gw_visit *visit) {
     struct gw_limit_headers limits;
     if (!visit->request.stream) return;
     gw_limit_headers(&visit->limits, &limits);
@@ -75,7 +76,8 @@ void gw_answer_begin(struct gw_visit *visit) {
     news_send(visit, &(struct news){.visit = visit, .first = true});
 }
 
-void gw_answer_fail(struct gw_visit *visit, const struct gw_problem *problem) {
+/* A status while nothing was sent, else an event and [DONE]. */
+static void http_fail(struct gw_visit *visit, const struct gw_problem *problem) {
     if (!visit->call) return;
     if (!fx_http_stream_open(visit->call)) {
         gw_visit_refuse(visit, problem);
@@ -164,6 +166,14 @@ static void whole_tokens(struct gw_visit *visit, fx_span text, const char *reaso
     }
 }
 
+static void http_tokens(struct gw_visit *visit, fx_span text, const char *reason,
+                        const struct gw_problem *problem) {
+    (visit->request.stream ? stream_tokens : whole_tokens)(visit, text, reason, problem);
+}
+
+const struct gw_front gw_http_front = {gw_http_read, gw_http_refuse, http_begin, http_tokens,
+                                       http_fail};
+
 static void no_memory(struct gw_visit *visit) {
     struct gw_problem problem;
     gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "no memory for the answer");
@@ -183,6 +193,5 @@ void gw_answer_tokens(struct gw_visit *visit, const struct fx_gen_tokens *tokens
     detokenise(visit, tokens, &text);
     FX_ASSERT(fx_buf_fits(&text));
     const char *reason = reason_of(tokens, &problem, &failed);
-    (visit->request.stream ? stream_tokens : whole_tokens)(visit, (fx_span){bytes, text.len},
-                                                           reason, failed ? &problem : NULL);
+    visit->front->tokens(visit, (fx_span){bytes, text.len}, reason, failed ? &problem : NULL);
 }

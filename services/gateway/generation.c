@@ -40,7 +40,7 @@ void gw_generation_gone(struct gw_visit *visit) {
 
 void gw_generation_fail(struct gw_visit *visit, const struct gw_problem *problem) {
     gw_visit_ref(visit); /* the answer may give the call's back */
-    gw_answer_fail(visit, problem);
+    visit->front->fail(visit, problem);
     gw_generation_gone(visit);
     gw_visit_unref(visit);
 }
@@ -107,7 +107,7 @@ static void watch_begin(struct gw_visit *visit) {
     visit->listed = true;
     TAILQ_INSERT_TAIL(&gateway->visits, visit, entry);
     gateway->metrics.running++;
-    gw_answer_begin(visit);
+    visit->front->begin(visit);
     if (fx_queue_watch(gateway->queue, visit->model.number, &visit->id, 0, on_tokens, visit,
                        &visit->watch, &err))
         return;
@@ -139,7 +139,7 @@ static void submit_failed(struct gw_visit *visit, const struct fx_client_result 
 void gw_generation_submitted(struct gw_visit *visit, const struct fx_client_result *result,
                              uint64_t seed) {
     struct gw_metrics *metrics = &visit->gateway->metrics;
-    if (!visit->call) { /* the client left meanwhile */
+    if (!gw_visit_here(visit)) { /* the client left meanwhile */
         visit->submitted = result->code == FX_OK || perhaps_done(result->code);
         gw_generation_gone(visit);
         return;
@@ -196,7 +196,7 @@ static void on_taken(void *ctx, const struct gw_limit_state *state,
     visit->limits = *state;
     if (problem)
         gw_visit_refuse(visit, problem);
-    else if (visit->call)
+    else if (gw_visit_here(visit))
         gw_submit(visit);
     gw_visit_unref(visit); /* the question's */
 }

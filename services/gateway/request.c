@@ -251,11 +251,17 @@ static void defaults_set(struct gw_request *out) {
 
 bool gw_request_parse(enum gw_kind kind, fx_span body, struct gw_request *out,
                       struct gw_problem *problem) {
-    struct gw_request request = {.kind = kind, .temperature = 1, .top_p = 1};
+    json_t *json;
     fx_error err = {0};
-    if (!fx_json_parse(body, &request.json, &err))
+    if (!fx_json_parse(body, &json, &err))
         return gw_refuse(problem, err.code == FX_RESOURCE_EXHAUSTED ? GW_UNAVAILABLE : GW_BAD_JSON,
                          NULL, "the body: %s", err.text);
+    return gw_request_read(kind, json, out, problem);
+}
+
+bool gw_request_read(enum gw_kind kind, json_t *json, struct gw_request *out,
+                     struct gw_problem *problem) {
+    struct gw_request request = {.kind = kind, .json = json, .temperature = 1, .top_p = 1};
     bool ok = json_is_object(request.json) ||
               gw_refuse(problem, GW_BAD_JSON, NULL, "the body must be a JSON object");
     if (!ok || !fields_read(&request, problem) || !required_check(&request, problem)) {

@@ -67,13 +67,17 @@ void gw_visit_unref(struct gw_visit *visit) {
     free(visit);
 }
 
-static void on_gone(void *ctx) {
-    struct gw_visit *visit = ctx;
-    visit->call = NULL;
+void gw_visit_gone(struct gw_visit *visit) {
     gw_models_leave(visit->gateway->models, &visit->waiter);
     if (visit->submitted || visit->submitting) visit->hold.counts = true;
     gw_generation_gone(visit);
     gw_visit_unref(visit);
+}
+
+static void on_gone(void *ctx) {
+    struct gw_visit *visit = ctx;
+    visit->call = NULL;
+    gw_visit_gone(visit);
 }
 
 static fx_http_call *call_take(struct gw_visit *visit) {
@@ -82,14 +86,18 @@ static fx_http_call *call_take(struct gw_visit *visit) {
     return call;
 }
 
-static void refuse_now(struct gw_visit *visit, const struct gw_problem *problem) {
+void gw_http_refuse(struct gw_visit *visit, const struct gw_problem *problem) {
     struct fx_http_problem http = gw_problem_http(problem);
     struct gw_limit_headers limits;
-    if (!visit->call) return;
     gw_limit_headers(&visit->limits, &limits);
     http.headers = limits.headers;
     http.header_count = limits.count;
     fx_http_reply_problem(call_take(visit), &http);
+}
+
+static void refuse_now(struct gw_visit *visit, const struct gw_problem *problem) {
+    if (!gw_visit_here(visit)) return;
+    visit->front->refuse(visit, problem);
     gw_visit_unref(visit);
 }
 
@@ -111,7 +119,7 @@ static void on_looked(void *ctx, const struct gw_limit_state *state,
 }
 
 void gw_visit_refuse(struct gw_visit *visit, const struct gw_problem *problem) {
-    bool look = visit->call && gw_limited(&visit->who) && !visit->looked;
+    bool look = gw_visit_here(visit) && gw_limited(&visit->who) && !visit->looked;
     struct refusing *refusing = look ? fx_alloc(1, sizeof *refusing) : NULL;
     if (!refusing) {
         refuse_now(visit, problem);
@@ -142,7 +150,7 @@ void gw_visit_stream_end(struct gw_visit *visit) {
 
 /* -- the way in -- */
 
-static FX_MUST bool body_read(struct gw_visit *visit, struct gw_problem *problem) {
+bool gw_http_read(struct gw_visit *visit, struct gw_problem *problem) {
     if (!visit->route->kind) return true;
     if (!gw_request_parse(visit->route->kind, visit->http->body, &visit->request, problem))
         return false;
@@ -158,13 +166,13 @@ static void on_seen(void *ctx, const struct gw_limit_state *state,
     struct gw_visit *visit = ctx;
     (void)problem;
     visit->limits = *state;
-    if (visit->call) visit->route->serve(visit);
+    if (gw_visit_here(visit)) visit->route->serve(visit);
     gw_visit_unref(visit); /* the look's */
 }
 
 static void serve(struct gw_visit *visit) {
     struct gw_problem problem = {0};
-    if (!body_read(visit, &problem)) {
+    if (!visit->front->read(visit, &problem)) {
         gw_visit_refuse(visit, &problem);
     } else if (!visit->route->kind && gw_limited(&visit->who)) {
         visit->looked = true;
@@ -180,11 +188,16 @@ static void on_authenticated(void *ctx, const struct gw_identity *who,
     struct gw_visit *visit = ctx;
     if (problem) {
         gw_visit_refuse(visit, problem);
-    } else if (visit->call) {
+    } else if (gw_visit_here(visit)) {
         visit->who = *who;
         serve(visit);
     }
     gw_visit_unref(visit); /* the question's */
+}
+
+void gw_visit_begin(struct gw_visit *visit, fx_span key) {
+    gw_visit_ref(visit); /* the question's */
+    gw_auth_check(visit->gateway->auth, key, &visit->trace, on_authenticated, visit);
 }
 
 static void visit_begin(struct gw_visit *visit, const struct fx_http_request *request) {
@@ -194,8 +207,7 @@ static void visit_begin(struct gw_visit *visit, const struct fx_http_request *re
         gw_visit_refuse(visit, &problem);
         return;
     }
-    gw_visit_ref(visit); /* the question's */
-    gw_auth_check(visit->gateway->auth, key, &visit->trace, on_authenticated, visit);
+    gw_visit_begin(visit, key);
 }
 
 static void refuse_early(fx_http_call *call, const struct gw_problem *problem, const char *allow) {
@@ -227,6 +239,7 @@ void gw_routes_serve(void *ctx, fx_http_call *call, const struct fx_http_request
     visit->refs = 1; /* the call's */
     visit->gateway = ctx;
     visit->route = route;
+    visit->front = &gw_http_front;
     visit->call = call;
     visit->http = request;
     visit->begun_us = fx_clock_us();

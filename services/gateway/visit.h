@@ -1,5 +1,6 @@
 #pragma once
 #include "common/model/detok.h"
+#include "common/rpc/server.h"
 #include "services/gateway/gateway.h"
 #include "services/gateway/limits.h"
 #include "services/gateway/prompt.h"
@@ -7,8 +8,38 @@
 #include "services/gateway/shapes.h"
 
 struct gw_route;
+struct gw_visit;
 
-/** One HTTP request from its head to the end of its answer. Lives until its call has ended and no
+/** How a client is spoken to: HTTP (gw_http_front) or gRPC (gw_rpc_front). The generation itself
+ *  is the same. */
+struct gw_front {
+    /** The request, into visit->request; called with a key that is valid. */
+    bool (*read)(struct gw_visit *visit, struct gw_problem *problem);
+    /** Ends the call with an error before anything was sent. */
+    void (*refuse)(struct gw_visit *visit, const struct gw_problem *problem);
+    /** The generation was admitted. */
+    void (*begin)(struct gw_visit *visit);
+    /** More text, perhaps none; with `reason` or `problem` the answer ends. */
+    void (*tokens)(struct gw_visit *visit, fx_span text, const char *reason,
+                   const struct gw_problem *problem);
+    /** Ends the call with an error, whatever was sent. */
+    void (*fail)(struct gw_visit *visit, const struct gw_problem *problem);
+};
+extern const struct gw_front gw_http_front, gw_rpc_front;
+
+/** A gRPC client's part of a visit: see rpc.c. */
+struct gw_rpc {
+    fx_call *call; /* NULL: answered, or the client left */
+    const void *message;
+    atomic_bool poked, wants; /* a job of ours waits in the loop's inbox; a write was put off */
+    bool held;                /* that job has a reference */
+    struct evbuffer *text;    /* not sent yet */
+    const char *reason;       /* the answer ends when all is sent */
+    bool failed;
+    struct gw_problem problem;
+};
+
+/** One request from its head to the end of its answer. Lives until its call has ended and no
  *  question of its is under way. @thread the loop's */
 struct gw_visit {
     TAILQ_ENTRY(gw_visit) entry; /* of gateway->visits, while `listed` */
@@ -16,7 +47,9 @@ struct gw_visit {
     uint32_t refs;
     struct gateway *gateway;
     const struct gw_route *route;
-    fx_http_call *call;                 /* NULL: answered, or the client left */
+    const struct gw_front *front;
+    struct gw_rpc rpc;
+    fx_http_call *call;                 /* NULL: answered, or the client left, or gRPC */
     const struct fx_http_request *http; /* while there is a call */
     fx_trace trace;
     uint64_t begun_us;
@@ -55,6 +88,10 @@ struct gw_route {
     void (*serve)(struct gw_visit *visit);
 };
 
+/** Is anybody there to be answered? */
+static inline bool gw_visit_here(const struct gw_visit *visit) {
+    return visit->call || visit->rpc.call;
+}
 void gw_visit_ref(struct gw_visit *visit);
 void gw_visit_unref(struct gw_visit *visit);
 /** Answers with an error and gives the call's reference back, at once or when the rate limits have
@@ -64,6 +101,11 @@ void gw_visit_refuse(struct gw_visit *visit, const struct gw_problem *problem);
 void gw_visit_reply(struct gw_visit *visit, fx_span json);
 /** Ends the open stream and gives the call's reference back. */
 void gw_visit_stream_end(struct gw_visit *visit);
+
+/** Asks whose key it is, then reads the request and serves the route. */
+void gw_visit_begin(struct gw_visit *visit, fx_span key);
+/** The client left; its call is gone from the visit. Gives the call's reference back. */
+void gw_visit_gone(struct gw_visit *visit);
 
 /** The server's admit callback: a body is read only where it is wanted and comes with a key. */
 bool gw_routes_admit(void *gateway, fx_http_call *call, const struct fx_http_request *request);
@@ -87,10 +129,9 @@ void gw_cancel(struct gateway *gateway, uint32_t model, const fx_gen_id *id, con
 void gw_submit(struct gw_visit *visit);
 void gw_generation_submitted(struct gw_visit *visit, const struct fx_client_result *result,
                              uint64_t seed);
+/* routes.c, for gw_http_front */
+bool gw_http_read(struct gw_visit *visit, struct gw_problem *problem);
+void gw_http_refuse(struct gw_visit *visit, const struct gw_problem *problem);
 /* answer.c: what the client sees of tokens. */
-/** 200, the head of a stream and its first chunk; nothing when it is not streamed. */
-void gw_answer_begin(struct gw_visit *visit);
 /** Tokens as they come; with a finish the answer ends. */
 void gw_answer_tokens(struct gw_visit *visit, const struct fx_gen_tokens *tokens);
-/** An error: a status while nothing was sent, else an event and [DONE]. */
-void gw_answer_fail(struct gw_visit *visit, const struct gw_problem *problem);
