@@ -113,6 +113,9 @@ void fx_http__conn_tick(struct fx_http_conn *conn, uint64_t now_ms) {
     if (conn->doomed) return;
     if (conn->call.streaming && conn->ping_ms && now_ms - conn->written_ms >= conn->ping_ms)
         ping(conn);
+    bool unsent = evbuffer_get_length(bufferevent_get_output(conn->bev)) > 0;
+    if (conn->state == CONN_IDLE && unsent) /* not idle: the stall's time counts */
+        conn->deadline_ms = now_ms + conn->server->opts.idle_ms_max;
     if (!conn->deadline_ms || now_ms < conn->deadline_ms) return;
     if (conn->state != CONN_HEAD && conn->state != CONN_BODY) {
         fx_http__conn_close(conn);
