@@ -1,14 +1,37 @@
 #include "common/model/tokenizer_internal.h"
 #include "common/base/heap.h"
 
-void fx_tokenizer_free(fx_tokenizer *tokenizer) {
-    if (!tokenizer) return;
-    free(tokenizer->tokens);
-    free(tokenizer->pool);
-    free(tokenizer->merges.slots);
-    free(tokenizer->words.ids);
+static void added_free(struct fx_tokenizer *tokenizer) {
+    struct fx_added_set *normalized = &tokenizer->added[FX_ADDED_NORMALIZED];
+    for (size_t i = 0; i < normalized->count; i++)
+        free((void *)normalized->at[i].text.at);
     for (size_t i = 0; i < FX_ADDED_SETS; i++)
         free(tokenizer->added[i].at);
+    free(tokenizer->added_names.slots);
+    fx_regex_free(tokenizer->word_char);
+}
+
+static void steps_free(struct fx_tokenizer *tokenizer) {
+    for (size_t i = 0; i < tokenizer->normal_count; i++) {
+        fx_regex_free(tokenizer->normals[i].regex);
+        free(tokenizer->normals[i].content);
+    }
+    for (size_t i = 0; i < tokenizer->stage_count; i++)
+        fx_regex_free(tokenizer->stages[i].regex);
+}
+
+void fx_tokenizer_free(fx_tokenizer *tokenizer) {
+    if (!tokenizer) return;
+    fx_scratches__done(tokenizer);
+    added_free(tokenizer);
+    steps_free(tokenizer);
+    free(tokenizer->tokens);
+    free(tokenizer->pool);
+    free(tokenizer->decoding.first);
+    free(tokenizer->merges.slots);
+    free(tokenizer->words.slots);
+    free(tokenizer->chars.slots);
+    free(tokenizer->joined.slots);
     free(tokenizer->bos_text);
     free(tokenizer->eos_text);
     free(tokenizer->chat_template);
@@ -33,14 +56,7 @@ bool fx_tokenizer_is_special(const fx_tokenizer *tokenizer, uint32_t id) {
 }
 
 bool fx_tokenizer_added_id(const fx_tokenizer *tokenizer, fx_span text, uint32_t *id) {
-    struct fx_found found;
-    for (size_t i = 0; i < FX_ADDED_SETS; i++) {
-        if (!fx_tokenizer__find_added(&tokenizer->added[i], text, 0, &found)) continue;
-        if (found.at != 0 || found.added->text.len != text.len) continue;
-        *id = found.added->id;
-        return true;
-    }
-    return false;
+    return fx_words__get(&tokenizer->added_names, text, id);
 }
 
 const char *fx_tokenizer_bos_text(const fx_tokenizer *tokenizer) {

@@ -21,14 +21,20 @@ static FX_MUST bool load_config(struct fx_tokenizer *tokenizer, fx_span bytes, f
     return parse(bytes, &config, err) && fx_loader__config(tokenizer, config, err);
 }
 
+static FX_MUST bool load_parts(struct fx_loader *loader, fx_error *err) {
+    return fx_loader__check(loader, err) && fx_loader__normalizer(loader, err) &&
+           fx_loader__pre_tokenizer(loader, err) && fx_loader__decoder(loader, err) &&
+           fx_scratches__init(loader->tokenizer, err) && fx_loader__tokens(loader, err) &&
+           fx_loader__symbols(loader, err) && fx_loader__merges(loader, err) &&
+           fx_loader__added(loader, err) && fx_loader__affixes(loader, err);
+}
+
 static FX_MUST bool load_tokenizer(struct fx_tokenizer *tokenizer, fx_span bytes, fx_error *err) {
     fx_auto(json_t) root = NULL;
     if (!parse(bytes, &root, err)) return false;
     struct fx_loader loader = {.tokenizer = tokenizer, .root = root};
     fx_alphabet__init(&loader.alphabet);
-    return fx_loader__check(&loader, err) && fx_loader__tokens(&loader, err) &&
-           fx_loader__added(&loader, err) && fx_loader__merges(&loader, err) &&
-           fx_loader__affixes(&loader, err);
+    return load_parts(&loader, err);
 }
 
 bool fx_tokenizer_new(const struct fx_tokenizer_files *files, fx_tokenizer **out, fx_error *err) {

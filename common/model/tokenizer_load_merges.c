@@ -1,28 +1,5 @@
 #include "common/model/tokenizer_load.h"
 
-/* UTF-8 of a code point below 0x800, NUL at the end. */
-static void encode_point(unsigned point, char out[3]) {
-    if (point < 0x80) {
-        out[0] = (char)point;
-        out[1] = 0;
-        return;
-    }
-    out[0] = (char)(0xc0 | point >> 6);
-    out[1] = (char)(0x80 | (point & 0x3f));
-    out[2] = 0;
-}
-
-static FX_MUST bool find_bytes(struct fx_loader *loader, fx_error *err) {
-    for (unsigned byte = 0; byte < 256; byte++) {
-        char name[3];
-        encode_point(loader->alphabet.point_of[byte], name);
-        const json_t *id = json_object_get(loader->vocab, name);
-        if (!id) return fx_fail(err, FX_UNIMPLEMENTED, "model: no token for the byte 0x%02x", byte);
-        loader->tokenizer->byte_ids[byte] = (uint32_t)json_integer_value(id);
-    }
-    return true;
-}
-
 /* "a b" or ["a", "b"]; neither part has a space. */
 static bool split_merge(const json_t *merge, fx_span parts[2]) {
     if (json_is_array(merge)) {
@@ -47,9 +24,15 @@ static FX_MUST bool part_id(struct fx_loader *loader, fx_span part, uint32_t *id
     return true;
 }
 
+/* A merge of fallback bytes joins characters whose texts are in no token: no seams then. */
+static void check_seams(struct fx_tokenizer *tokenizer, uint32_t id) {
+    for (size_t byte = 0; tokenizer->has_seams && byte < 256; byte++)
+        if (tokenizer->byte_ids[byte] == id) tokenizer->has_seams = false;
+}
+
 static FX_MUST bool put_merge(struct fx_loader *loader, const json_t *merge, uint32_t rank,
                               fx_error *err) {
-    char whole[512];
+    char whole[1024];
     fx_span parts[2];
     uint32_t left, right, id;
     if (!split_merge(merge, parts))
@@ -62,6 +45,8 @@ static FX_MUST bool put_merge(struct fx_loader *loader, const json_t *merge, uin
     if (!part_id(loader, parts[0], &left, err) || !part_id(loader, parts[1], &right, err) ||
         !part_id(loader, (fx_span){text.at, text.len}, &id, err))
         return false;
+    check_seams(loader->tokenizer, left);
+    check_seams(loader->tokenizer, right);
     fx_merges__put(&loader->tokenizer->merges,
                    (struct fx_merge){(uint64_t)left << 32 | right, rank, id});
     return true;
@@ -69,12 +54,11 @@ static FX_MUST bool put_merge(struct fx_loader *loader, const json_t *merge, uin
 
 bool fx_loader__merges(struct fx_loader *loader, fx_error *err) {
     size_t count = json_array_size(loader->merges);
-    if (!find_bytes(loader, err)) return false;
     if (count >= FX_ID_NONE / 4)
         return fx_fail(err, FX_INVALID_ARGUMENT, "model: %zu merges", count);
     if (!fx_merges__init(&loader->tokenizer->merges, count, err)) return false;
     for (size_t i = 0; i < count; i++)
         if (!put_merge(loader, json_array_get(loader->merges, i), (uint32_t)i, err))
             return fx_wrap(err, "merges[%zu]", i);
-    return !loader->tokenizer->ignore_merges || fx_words__init(loader->tokenizer, err);
+    return true;
 }

@@ -1,0 +1,12 @@
+# PCRE2 10: target PCRE2::PCRE2, the 8-bit library.
+find_path(PCRE2_INCLUDE_DIR pcre2.h)
+find_library(PCRE2_LIBRARY pcre2-8)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(PCRE2 REQUIRED_VARS PCRE2_INCLUDE_DIR PCRE2_LIBRARY)
+mark_as_advanced(PCRE2_INCLUDE_DIR PCRE2_LIBRARY)
+
+if(PCRE2_FOUND AND NOT TARGET PCRE2::PCRE2)
+  add_library(PCRE2::PCRE2 UNKNOWN IMPORTED GLOBAL)
+  set_target_properties(PCRE2::PCRE2 PROPERTIES IMPORTED_LOCATION ${PCRE2_LIBRARY}
+    INTERFACE_INCLUDE_DIRECTORIES ${PCRE2_INCLUDE_DIR})
+endif()
