@@ -1,10 +1,5 @@
 #include "tests/integ/worker/fleet.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/heap.h"
@@ -12,106 +7,56 @@
 #include "common/model/store.h"
 #include "common/rpc/client.h"
 
-enum { READY_MS = 20000, ENV_MAX = 40, STOP_MS = 10000, STEP_US = 10000 };
+enum { READY_MS = 20000 };
 
-/* ---- processes ---- */
-
-struct variables {
-    char text[ENV_MAX][256];
-    char *at[ENV_MAX + 1];
-    size_t count;
-};
-
-static void set(struct variables *env, const char *name, const char *value) {
-    assert_true(env->count < ENV_MAX);
-    (void)snprintf(env->text[env->count], sizeof(env->text[0]), "%s=%s", name, value);
-    env->at[env->count] = env->text[env->count];
-    env->count++;
-}
-
-static void set_all(struct variables *env, const char *const *extra) {
-    for (; extra && *extra; extra++) {
-        assert_true(env->count < ENV_MAX);
-        (void)snprintf(env->text[env->count], sizeof(env->text[0]), "%s", *extra);
-        env->at[env->count] = env->text[env->count];
-        env->count++;
-    }
-}
-
-static pid_t spawn(const char *program, struct variables *env, const char *log) {
-    char path[512];
-    (void)snprintf(path, sizeof path, "%s/%s", FX_BIN_DIR, program);
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid > 0) return pid;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd >= 0) (void)dup2(fd, STDERR_FILENO);
-    char *const args[] = {path, NULL};
-    (void)execve(path, args, env->at);
-    _exit(127);
-}
-
-static void show(const char *log) {
-    char line[512];
-    fx_auto(FILE) file = fopen(log, "re");
-    while (file && fgets(line, sizeof line, file))
-        (void)fprintf(stderr, "| %s", line);
-}
-
-static int end(pid_t pid, int signal) {
-    int status = -1;
-    (void)kill(pid, signal);
-    for (uint32_t waited = 0; waitpid(pid, &status, WNOHANG) == 0; waited += STEP_US / 1000) {
-        (void)usleep(STEP_US);
-        if (waited == STOP_MS) (void)kill(pid, SIGKILL);
-    }
-    return status;
+static void show(const struct fleet_worker *worker) {
+    char *text = process_text(worker->process.out);
+    (void)fprintf(stderr, "%s\n", text);
+    free(text);
 }
 
 /* ---- the fleet ---- */
 
+static void start(struct process *process, const char *program, const struct process_env *env) {
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/%s", FX_BIN_DIR, program);
+    process_start(process, program, &(struct process_opts){.args = WORDS(path), .env = env});
+}
+
 static void scheduler_start(struct fleet *fleet) {
-    struct variables env = {0};
-    char address[160], log[160];
+    struct process_env env = {0};
     (void)snprintf(fleet->scheduler_socket, sizeof fleet->scheduler_socket, "%s/sched",
                    fleet->redis.folder);
-    (void)snprintf(address, sizeof address, "unix:%s", fleet->scheduler_socket);
-    (void)snprintf(log, sizeof log, "%s/scheduler.log", fleet->redis.folder);
-    set(&env, "FX_REDIS_URL", fleet->redis.url);
-    set(&env, "FX_GRPC_ADDR", address);
-    set(&env, "FX_ADMIN_ADDR", "127.0.0.1:0");
-    fleet->scheduler = spawn("fractal-scheduler", &env, log);
+    process_env_put(&env, "FX_REDIS_URL=%s", fleet->redis.url);
+    process_env_put(&env, "FX_GRPC_ADDR=unix:%s", fleet->scheduler_socket);
+    process_env_put(&env, "FX_ADMIN_ADDR=127.0.0.1:0");
+    start(&fleet->scheduler, "fractal-scheduler", &env);
 }
 
 void fleet_worker_start(struct fleet *fleet, uint32_t number, const char *const *extra) {
-    struct variables env = {0};
+    struct process_env env = {0};
     struct fleet_worker *worker = &fleet->workers[number];
-    char address[160], scheduler[160], folder[sizeof fleet->redis.folder];
+    char folder[sizeof fleet->redis.folder];
     memcpy(folder, fleet->redis.folder, sizeof folder);
+    process_close(&worker->process);
     (void)snprintf(worker->socket, sizeof worker->socket, "%s/w%u", folder, number);
-    (void)snprintf(worker->log, sizeof worker->log, "%s/w%u.log", folder, number);
-    (void)snprintf(address, sizeof address, "unix:%s", worker->socket);
-    (void)snprintf(scheduler, sizeof scheduler, "unix:%s", fleet->scheduler_socket);
-    set(&env, "FX_MODEL", FLEET_MODEL);
-    set(&env, "FX_MODEL_DIR", fleet->store);
-    set(&env, "FX_REDIS_URL", fleet->redis.url);
-    set(&env, "FX_SCHEDULER_ADDR", scheduler);
-    set(&env, "FX_GRPC_ADDR", address);
-    set(&env, "FX_ADMIN_ADDR", "127.0.0.1:0");
-    set(&env, "FX_THREADS", "1");
-    set_all(&env, extra);
-    worker->pid = spawn("fractal-worker", &env, worker->log);
+    process_env_put(&env, "FX_MODEL=%s", FLEET_MODEL);
+    process_env_put(&env, "FX_MODEL_DIR=%s", fleet->store);
+    process_env_put(&env, "FX_REDIS_URL=%s", fleet->redis.url);
+    process_env_put(&env, "FX_SCHEDULER_ADDR=unix:%s", fleet->scheduler_socket);
+    process_env_put(&env, "FX_GRPC_ADDR=unix:%s", worker->socket);
+    process_env_put(&env, "FX_ADMIN_ADDR=127.0.0.1:0");
+    process_env_put(&env, "FX_THREADS=1");
+    process_env_put_all(&env, extra);
+    start(&worker->process, "fractal-worker", &env);
 }
 
 void fleet_worker_stop(struct fleet *fleet, uint32_t number) {
     struct fleet_worker *worker = &fleet->workers[number];
-    int status = end(worker->pid, SIGTERM);
-    worker->pid = 0;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        show(worker->log);
-        fail_msg("the worker ended with %d", status);
-    }
+    process_stop(&worker->process);
+    if (worker->process.code == 0) return;
+    show(worker);
+    fail_msg("the worker ended with %d", worker->process.code);
 }
 
 static void store_make(struct fleet *fleet) {
@@ -162,7 +107,7 @@ void fleet_wait_workers(struct fleet *fleet, uint32_t workers) {
         assert_true(fx_queue_stats(fleet->queue, fleet->model, on_stats, &live, &err));
         fleet_until(fleet, is_answered, &live, READY_MS);
         if (fx_clock_ms() > deadline_ms) {
-            show(fleet->workers[0].log);
+            show(&fleet->workers[0]);
             fail_msg("%u of %u workers came", live.workers, workers);
         }
         fleet_sleep(fleet, 20);
@@ -187,8 +132,8 @@ void fleet_close(struct fleet **at) {
     struct fleet *fleet = *at;
     if (!fleet) return;
     for (uint32_t i = 0; i < FLEET_WORKERS_MAX; i++)
-        if (fleet->workers[i].pid > 0) (void)end(fleet->workers[i].pid, SIGKILL);
-    if (fleet->scheduler > 0) (void)end(fleet->scheduler, SIGKILL);
+        process_close(&fleet->workers[i].process);
+    process_close(&fleet->scheduler);
     fx_queue_free(fleet->queue);
     fx_redis_free(fleet->client);
     if (fleet->base) event_base_free(fleet->base);
@@ -225,7 +170,7 @@ Fractal__V1__WorkerStatus fleet_status(struct fleet *fleet, uint32_t worker) {
 
 uint64_t fleet_proc_kib(const struct fleet *fleet, uint32_t worker, const char *key) {
     char path[64], line[256];
-    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)fleet->workers[worker].pid);
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)fleet->workers[worker].process.pid);
     fx_auto(FILE) file = fopen(path, "re");
     assert_non_null(file);
     while (fgets(line, sizeof line, file))
@@ -235,10 +180,8 @@ uint64_t fleet_proc_kib(const struct fleet *fleet, uint32_t worker, const char *
 }
 
 bool fleet_log_has(const struct fleet *fleet, uint32_t worker, const char *text) {
-    char line[512];
-    fx_auto(FILE) file = fopen(fleet->workers[worker].log, "re");
-    assert_non_null(file);
-    while (fgets(line, sizeof line, file))
-        if (strstr(line, text)) return true;
-    return false;
+    char *log = process_text(fleet->workers[worker].process.out);
+    bool has = strstr(log, text) != NULL;
+    free(log);
+    return has;
 }

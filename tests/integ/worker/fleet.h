@@ -4,6 +4,7 @@
 #include <event2/event.h>
 #include "common/queue/queue.h"
 #include "fractal/v1/worker.pb-c.h"
+#include "tests/e2e/process.h"
 #include "tests/fx_test.h"
 #include "tests/integ/queue/redis_fixture.h"
 
@@ -11,13 +12,13 @@ enum { FLEET_WORKERS_MAX = 2, FLEET_TOKENS_MAX = 1024, FLEET_ASKS_MAX = 64 };
 #define FLEET_MODEL "fractal-tiny-moe"
 
 struct fleet_worker {
-    pid_t pid;
-    char socket[128], log[128];
+    struct process process;
+    char socket[128];
 };
 struct fleet {
     struct redis_fixture redis;
     char store[128];
-    pid_t scheduler;
+    struct process scheduler;
     char scheduler_socket[128];
     struct fleet_worker workers[FLEET_WORKERS_MAX];
     struct event_base *base;

@@ -51,11 +51,11 @@ static void test_frozen_worker(void **state) {
     fleet_submit(fleet, &ask);
     fleet_wait_tokens(fleet, &ask, 10);
     uint32_t frozen = runner_of(fleet);
-    assert_int_equal(kill(fleet->workers[frozen].pid, SIGSTOP), 0);
+    assert_int_equal(kill(fleet->workers[frozen].process.pid, SIGSTOP), 0);
     assert_true(ask.count < TOKENS);
     fleet_wait(fleet, &ask, 30000);
     uint32_t count = ask.count;
-    assert_int_equal(kill(fleet->workers[frozen].pid, SIGCONT), 0);
+    assert_int_equal(kill(fleet->workers[frozen].process.pid, SIGCONT), 0);
     fleet_sleep(fleet, 1500);
     fleet_expect(fleet, &ask);
     assert_int_equal(ask.count, count);
@@ -72,7 +72,7 @@ static void test_killed_worker(void **state) {
     struct fleet_ask ask = fleet_ask("It was", TOKENS, 0, 0);
     fleet_submit(fleet, &ask);
     fleet_wait_tokens(fleet, &ask, 10);
-    assert_int_equal(kill(fleet->workers[runner_of(fleet)].pid, SIGKILL), 0);
+    assert_int_equal(kill(fleet->workers[runner_of(fleet)].process.pid, SIGKILL), 0);
     fleet_wait(fleet, &ask, 30000);
     fleet_expect(fleet, &ask);
 }
@@ -83,7 +83,7 @@ static void orphan(struct fleet *fleet, struct fleet_ask *ask, const char *inexa
     *ask = fleet_ask("It was", TOKENS, 0.8F, 10);
     fleet_submit(fleet, ask);
     fleet_wait_tokens(fleet, ask, 5);
-    assert_int_equal(kill(fleet->workers[0].pid, SIGKILL), 0);
+    assert_int_equal(kill(fleet->workers[0].process.pid, SIGKILL), 0);
     fleet_worker_start(fleet, 1, env);
 }
 

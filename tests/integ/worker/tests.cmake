@@ -1,5 +1,5 @@
 fx_add_library(fx_test_worker SOURCES integ/worker/fleet.c integ/worker/fleet_ask.c
-  DEPS fx_test_queue fx_queue fx_rpc fx_engine cmocka)
+  DEPS fx_test_suite fx_test_queue fx_queue fx_rpc fx_engine cmocka)
 target_compile_definitions(fx_test_worker PRIVATE FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
   FX_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
 foreach(name IN ITEMS batch faults text)
