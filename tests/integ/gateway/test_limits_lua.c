@@ -137,6 +137,15 @@ static const struct row rows[] = {
          {RENEW, 1, 60, 10, 20, NULL, 4, 40, 1, 0, NULL},
          {SETTLE, 1, 25, 20, 1, NULL, 4, 75, 0, 0, NULL},
      }},
+    {"what returns never overflows",
+     {5, 100, 0},
+     {0},
+     {
+         {TAKE, 1, 60, 0, 0, "ok", 4, 40, 1, 0, NULL},
+         {PASS, 0, 60000, 0, 0, NULL, 5, 100, 1, 0, NULL},
+         {EXPIRE, 0, 0, 0, 0, NULL, 5, 100, 0, 0, NULL},
+         {TAKE, 2, 100, 0, 0, "ok", 4, 0, 1, 0, NULL},
+     }},
     {"an end after the lease charges the rest",
      {5, 100, 1},
      {0},
@@ -351,6 +360,30 @@ static void test_changes(void **state) {
         step_run(steps[i].row, &steps[i].step);
 }
 
+/* More leases run out than one call ends: those that are left take nobody's place. */
+static void test_many(void **state) {
+    (void)state;
+    enum { MANY = 300 };
+    static const struct row all =
+                                {
+                                    .key = {0, 0, MANY}
+    },
+                            few = {.key = {0, 0, 10}};
+    const unsigned take[3] = {1, 5, 0};
+    char text[512];
+    freeReplyObject(command("FLUSHDB%s%s", "", ""));
+    for (unsigned i = 1; i <= MANY; i++)
+        call("fx1_limits_take", &all, &(struct step){.id = i}, take, text);
+    call("fx1_limits_take", &all, &(struct step){.id = MANY + 1}, take, text);
+    assert_memory_equal(text, " streams", 8);
+    pass(&(struct step){.op = EXPIRE});
+    call("fx1_limits_take", &few, &(struct step){.id = MANY + 1}, take, text);
+    assert_memory_equal(text, " ok", 3);
+    assert_true(held(&(struct step){0}) > 10); /* not all were ended yet */
+    call("fx1_limits_take", &few, &(struct step){.id = MANY + 2}, take, text);
+    assert_int_equal(held(&(struct step){0}), 2);
+}
+
 static int setup(void **state) {
     fx_error err = {0};
     (void)state;
@@ -375,10 +408,10 @@ static int teardown(void **state) {
 }
 
 int main(void) {
-    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 2] = {cmocka_unit_test(test_expiry),
-                                                        cmocka_unit_test(test_changes)};
+    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 3] = {
+        cmocka_unit_test(test_expiry), cmocka_unit_test(test_changes), cmocka_unit_test(test_many)};
     for (size_t i = 0; i < FX_TEST_COUNT(rows); i++)
-        tests[i + 2] =
+        tests[i + 3] =
             (struct CMUnitTest){rows[i].name, test_row, NULL, NULL, (void *)(uintptr_t)&rows[i]};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
