@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct bench *const benches[] = {&bench_decode, &bench_kernels};
+static const struct bench *const benches[] = {&bench_decode, &bench_kernels, &bench_tokenizer};
 
 static int by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
