@@ -9,16 +9,16 @@ static const struct {
     const char *folder;
     const char *may[12];
 } layers[] = {
-    {"common/base",  {NULL}                                                          },
-    {"common/quant", {"common/base", NULL}                                           },
-    {"common/model", {"common/base", "common/quant", NULL}                           },
-    {"common/rpc",   {"common/base", "fractal/v1", "grpc", NULL}                     },
-    {"common/queue", {"common/base", "fractal/v1", NULL}                             },
-    {"common/http",  {"common/base", NULL}                                           },
-    {"kernels",      {"common/base", "common/quant", "common/model", NULL}           },
-    {"engine",       {"common/base", "common/quant", "common/model", "kernels", NULL}},
-    {"services",     {"common", "engine", "kernels", "fractal/v1", NULL}             },
-    {"tools",        {"common/base", NULL}                                           },
+    {"common/base",  {NULL}                                                           },
+    {"common/quant", {"common/base", NULL}                                            },
+    {"common/model", {"common/base", "common/quant", NULL}                            },
+    {"common/rpc",   {"common/base", "fractal/v1", "grpc", NULL}                      },
+    {"common/queue", {"common/base", "fractal/v1", NULL}                              },
+    {"common/http",  {"common/base", NULL}                                            },
+    {"kernels",      {"common/base", "common/quant", "common/model", NULL}            },
+    {"engine",       {"common/base", "common/quant", "common/model", "kernels", NULL} },
+    {"services",     {"common", "engine", "kernels", "fractal/v1", "google/rpc", NULL}},
+    {"tools",        {"common/base", NULL}                                            },
 };
 
 /* System headers that one folder alone may see: `#include <prefix...>`. */
