@@ -92,16 +92,31 @@ void fx_call_on_writable(fx_call *call, void (*fn)(fx_call *call, void *user), v
     pthread_mutex_unlock(&call->lock);
 }
 
+/* A deadline may close the call meanwhile: then its trailers are on their way. */
+static void trailer_add(fx_call *call, grpc_metadata *entry, bool legal) {
+    pthread_mutex_lock(&call->lock);
+    bool fits = legal && !call->closed && call->trailer_count < FX_TRAILERS_MAX;
+    if (fits) call->trailers[call->trailer_count++] = *entry;
+    pthread_mutex_unlock(&call->lock);
+    if (fits) return;
+    grpc_slice_unref(entry->key);
+    grpc_slice_unref(entry->value);
+}
+
 void fx_call_trailer(fx_call *call, const char *key, const char *value) {
-    if (call->trailer_count == FX_TRAILERS_MAX) return;
     grpc_metadata entry = {.key = grpc_slice_from_copied_string(key),
                            .value = grpc_slice_from_copied_string(value)};
-    if (grpc_header_key_is_legal(entry.key) && grpc_header_nonbin_value_is_legal(entry.value)) {
-        call->trailers[call->trailer_count++] = entry;
-        return;
-    }
-    grpc_slice_unref(entry.key);
-    grpc_slice_unref(entry.value);
+    trailer_add(call, &entry,
+                grpc_header_key_is_legal(entry.key) &&
+                    grpc_header_nonbin_value_is_legal(entry.value));
+}
+
+void fx_call_trailer_bytes(fx_call *call, const char *key, fx_span value) {
+    grpc_metadata entry = {.key = grpc_slice_from_copied_string(key),
+                           .value =
+                               grpc_slice_from_copied_buffer((const char *)value.at, value.len)};
+    trailer_add(call, &entry,
+                grpc_header_key_is_legal(entry.key) && grpc_is_binary_header(entry.key));
 }
 
 /* The owner's reference goes to an empty batch, so that a slot is always freed on its queue. */

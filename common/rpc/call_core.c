@@ -35,6 +35,7 @@ static void release(fx_call *call) {
     pthread_mutex_lock(&call->lock);
     call->method = NULL;
     call->watching = false;
+    fx_pool__trim(call);
     fx_arena_reset(&call->arena);
     pthread_mutex_unlock(&call->lock);
     fx_pool__give(call);

@@ -15,7 +15,7 @@ typedef struct fx_call fx_call;
 enum {
     FX_METHODS_MAX = 64,
     FX_METADATA_MAX = 32,         /* entries kept of a request; further ones are not seen */
-    FX_TRAILERS_MAX = 8,          /* fx_call_trailer of one call */
+    FX_TRAILERS_MAX = 12,         /* fx_call_trailer of one call */
     FX_HEALTH_WATCHERS_MAX = 512, /* Watch streams; the next is RESOURCE_EXHAUSTED */
     FX_RPC_THREADS_MAX = 16,
     FX_SERVER_CANCEL_MS = 10000, /* what handlers have to end calls cancelled by fx_server_stop */
@@ -115,6 +115,8 @@ bool fx_call_cancelled(const fx_call *call);
 /** Trailing metadata, copied; before the end. e.g. "retry-after-ms", "250".
  *  Further than FX_TRAILERS_MAX, or with an illegal key or value, are dropped. */
 void fx_call_trailer(fx_call *call, const char *key, const char *value);
+/** As fx_call_trailer, any bytes: the key ends in "-bin". */
+void fx_call_trailer_bytes(fx_call *call, const char *key, fx_span value);
 /** Ends with OK and a message (packed before it returns). */
 void fx_call_reply(fx_call *call, const void *message);
 /** Ends with a status. Text is cut to 255 bytes. */

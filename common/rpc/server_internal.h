@@ -119,6 +119,8 @@ void fx_pool__done(struct fx_pool *pool);
 /** NULL when every slot is taken. */
 fx_call *fx_pool__take(struct fx_pool *pool);
 void fx_pool__give(fx_call *call);
+/** Gives the memory of a large request back to the system, before the arena is reset. */
+void fx_pool__trim(fx_call *call);
 uint32_t fx_pool__active(struct fx_pool *pool);
 
 /* server_queue.c */

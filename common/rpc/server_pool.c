@@ -1,5 +1,10 @@
+#include <sys/mman.h>
 #include "common/base/heap.h"
 #include "common/rpc/server_internal.h"
+
+/* What a slot keeps of its arena for the next call. */
+#define KEEP_BYTES ((size_t)256 * 1024)
+#define PAGE_BYTES ((uintptr_t)4096)
 
 static void slot_init(fx_call *call, fx_server *server, struct fx_pool *pool) {
     pthread_mutexattr_t recursive;
@@ -56,6 +61,14 @@ fx_call *fx_pool__take(struct fx_pool *pool) {
     }
     pthread_mutex_unlock(&pool->lock);
     return call;
+}
+
+void fx_pool__trim(fx_call *call) {
+    fx_arena *arena = &call->arena;
+    uintptr_t begin = ((uintptr_t)arena->base + KEEP_BYTES + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+    uintptr_t end = ((uintptr_t)arena->base + arena->used) & ~(PAGE_BYTES - 1);
+    if (arena->used > KEEP_BYTES && begin < end)
+        (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 void fx_pool__give(fx_call *call) {

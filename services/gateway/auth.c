@@ -109,9 +109,12 @@ static bool key_usable(fx_span key) {
 }
 
 bool gw_auth_key(const struct fx_http_request *request, fx_span *out, struct gw_problem *problem) {
+    return gw_auth_key_of(fx_http_header(request, "authorization"),
+                          fx_http_header(request, "x-auth-token"), out, problem);
+}
+
+bool gw_auth_key_of(fx_span value, fx_span key, fx_span *out, struct gw_problem *problem) {
     static const char scheme[] = "Bearer ";
-    fx_span value = fx_http_header(request, "authorization");
-    fx_span key = fx_http_header(request, "x-auth-token");
     size_t len = sizeof scheme - 1;
     if (!value.len && !key.len)
         return gw_refuse(problem, GW_NO_KEY, NULL,

@@ -46,6 +46,9 @@ void gw_auth_free(struct gw_auth *auth);
 /** The key of a request: `Authorization: Bearer` or `X-Auth-Token`. */
 FX_MUST bool gw_auth_key(const struct fx_http_request *request, fx_span *out,
                          struct gw_problem *problem);
+/** The same of the two values; .len 0: not there. */
+FX_MUST bool gw_auth_key_of(fx_span authorization, fx_span x_auth_token, fx_span *out,
+                            struct gw_problem *problem);
 /** `done` is called once, perhaps from inside; exactly one of `who` and `problem` is not NULL. */
 typedef void (*gw_auth_done)(void *ctx, const struct gw_identity *who,
                              const struct gw_problem *problem);

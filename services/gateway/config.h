@@ -4,12 +4,12 @@
 
 /** What the environment says; read once. `fractal-gateway --help` prints the table. */
 struct gw_config {
-    const char *http_addr, *admin_addr, *log_level;
+    const char *http_addr, *grpc_addr, *admin_addr, *log_level;
     const char *tenant_addr, *scheduler_addr, *slicer_addr;
     const char *redis_url, *redis_ledger_url; /* the second "": as the first */
-    const char *tls_ca, *tls_cert, *tls_key;  /* between services */
+    const char *tls_ca, *tls_cert, *tls_key;  /* between services, and of the gRPC API */
     const char *http_tls_cert, *http_tls_key; /* of the public port; both or none */
-    uint32_t connections_max, body_bytes_max, stall_ms_max, drain_ms_max, limit_lease_ms;
+    uint32_t connections_max, body_bytes_max, stall_ms_max, drain_ms_max, limit_lease_ms, rpc_threads;
     bool plaintext;
 };
 

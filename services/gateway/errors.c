@@ -26,6 +26,7 @@ static const struct {
     [GW_UNAVAILABLE] = {503, "server_error",          "unavailable"               },
     [GW_FAILED] = {500, "server_error",          "generation_failed"         },
     [GW_STALLED] = {503, "server_error",          "generation_stalled"        },
+    [GW_SLOW] = {408, "invalid_request_error", "slow_reader"               },
     [GW_CANCELLED] = {500, "server_error",          "generation_cancelled"      },
     [GW_INTERNAL] = {500, "server_error",          "internal_error"            },
 };

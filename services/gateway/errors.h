@@ -24,6 +24,7 @@ enum gw_reason {
     GW_UNAVAILABLE, /* 503: a part of the system is away */
     GW_FAILED,      /* the generation ended in an error */
     GW_STALLED,     /* no token for too long */
+    GW_SLOW,        /* the client does not read its answer */
     GW_CANCELLED,   /* somebody else cancelled it */
     GW_INTERNAL,
 };

@@ -7,10 +7,10 @@
 #include "common/base/heap.h"
 #include "common/base/log.h"
 #include "common/http/tls.h"
-#include "services/gateway/visit.h"
+#include "services/gateway/rpc.h"
 
 enum {
-    INBOX_MAX = 64,
+    INBOX_REST = 64,
     TICK_MS = 250,
     STUCK_MS = 10000, /* without a turn of the loop: not alive */
     TENANT_CALLS_MAX = 1024,
@@ -98,6 +98,13 @@ static void on_done(void *ctx, const struct fx_http_access *access) {
            FX_KI("us", access->duration_us), FX_KI("bytes", access->body_bytes));
 }
 
+void gateway_log_rpc(struct gateway *gateway, const char *request_id, const char *method,
+                     enum fx_code code, uint64_t us) {
+    if (!log_allowed(gateway)) return;
+    fx_log(FX_LOG_INFO, FX_EVENT("call"), FX_KS("request_id", request_id), FX_KS("method", method),
+           FX_KS("code", fx_code_name(code)), FX_KI("us", us));
+}
+
 /* -- the loop's turn -- */
 
 static void stalled_fail(struct gateway *gateway) {
@@ -119,6 +126,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
     (void)fd, (void)what;
     gateway->metrics.beat_ms = fx_clock_ms();
     gw_metrics_http(&gateway->metrics, gateway->server);
+    gw_rpc_tick(gateway);
     stalled_fail(gateway);
     gw_limits_tick(gateway->limits);
 }
@@ -222,9 +230,10 @@ static FX_MUST bool admin_open(struct gateway *gateway, fx_error *err) {
 }
 
 static FX_MUST bool parts_open(struct gateway *gateway, fx_error *err) {
-    return fx_loop_open(INBOX_MAX, &gateway->loop, err) && redis_open(gateway, err) &&
-           clients_open(gateway, err) && caches_open(gateway, err) && server_open(gateway, err) &&
-           admin_open(gateway, err) && fx_loop_start(gateway->loop, err);
+    return fx_loop_open(GW_RPC_INBOX + INBOX_REST, &gateway->loop, err) &&
+           redis_open(gateway, err) && clients_open(gateway, err) && caches_open(gateway, err) &&
+           server_open(gateway, err) && admin_open(gateway, err) && gw_rpc_open(gateway, err) &&
+           fx_loop_start(gateway->loop, err);
 }
 
 bool gateway_open(const struct gw_config *config, struct gateway **out, fx_error *err) {
@@ -246,11 +255,16 @@ uint16_t gateway_port(const struct gateway *gateway) {
     return fx_http_server_port(gateway->server);
 }
 
+uint16_t gateway_rpc_port(const struct gateway *gateway) {
+    return fx_server_port(gateway->rpc);
+}
+
 /* -- drain and close -- */
 
 static void drain_begin(void *user) {
     struct gateway *gateway = user;
     gateway->metrics.draining = true;
+    fx_server_set_serving(gateway->rpc, false);
     fx_http_server_drain(gateway->server);
 }
 
@@ -268,7 +282,8 @@ static void quiet_check(void *user) {
     struct gateway *gateway = user;
     struct fx_http_stats stats;
     fx_http_server_stats(gateway->server, &stats);
-    gateway->drained = !stats.open && !fx_client_calls_active(gateway->scheduler);
+    gateway->drained = !stats.open && !fx_server_stats(gateway->rpc).calls_active &&
+                       !fx_client_calls_active(gateway->scheduler);
 }
 
 static bool wait_quiet(struct gateway *gateway, uint64_t ms) {
@@ -287,6 +302,7 @@ void gateway_drain(struct gateway *gateway) {
 void gateway_close(struct gateway *gateway) {
     if (!gateway) return;
     fx_admin_free(gateway->admin);
+    fx_server_free(gateway->rpc); /* the loop ends its calls */
     if (gateway->loop) fx_loop_stop(gateway->loop);
     if (gateway->tick) event_free(gateway->tick);
     fx_http_server_free(gateway->server); /* its clients are gone: cancels go out */

@@ -5,6 +5,7 @@
 #include "common/queue/queue.h"
 #include "common/rpc/client.h"
 #include "common/rpc/loop.h"
+#include "common/rpc/server.h"
 #include "services/gateway/auth.h"
 #include "services/gateway/config.h"
 #include "services/gateway/metrics.h"
@@ -14,7 +15,7 @@ struct gw_limits;
 struct gw_visit;
 TAILQ_HEAD(gw_visits, gw_visit);
 
-/** Everything of one process. All but `admin`, `loop` and `metrics` belongs to the loop's thread.
+/** Everything of one process. All but `admin`, `rpc`, `loop` and `metrics` belongs to the loop's thread.
  */
 struct gateway {
     const struct gw_config *config;
@@ -27,6 +28,7 @@ struct gateway {
     struct gw_auth *auth;
     struct gw_limits *limits;
     fx_http_server *server;
+    fx_server *rpc;
     fx_admin *admin;
     struct event *tick;
     struct gw_visits visits; /* generations in flight */
@@ -38,6 +40,10 @@ struct gateway {
 /** Opens all of it and serves. @own caller, gateway_close @err as the parts, naming the part */
 FX_MUST bool gateway_open(const struct gw_config *config, struct gateway **out, fx_error *err);
 uint16_t gateway_port(const struct gateway *gateway);
+uint16_t gateway_rpc_port(const struct gateway *gateway);
+/** A line of the access log. @thread the loop's */
+void gateway_log_rpc(struct gateway *gateway, const char *request_id, const char *method,
+                     enum fx_code code, uint64_t us);
 /** Refuses new requests, lets running answers end for drain_ms_max, then ends them with an error.
  *  @thread the opener's */
 void gateway_drain(struct gateway *gateway);

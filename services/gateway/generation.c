@@ -27,6 +27,7 @@ void gw_generation_done(struct gw_visit *visit) {
     gw_vocab_unref(visit->model.vocab);
     free(visit->prompt.at);
     if (visit->text) evbuffer_free(visit->text);
+    if (visit->rpc.text) evbuffer_free(visit->rpc.text);
 }
 
 /* A submit under way is cancelled when it has been answered. */

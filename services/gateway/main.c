@@ -32,7 +32,8 @@ static FX_MUST bool serve(fx_error *err) {
     files_raise(config.connections_max);
     if (!gateway_open(&config, &gateway, err)) return false;
     fx_log(FX_LOG_INFO, FX_EVENT("ready"), FX_KS("addr", config.http_addr),
-           FX_KI("port", gateway_port(gateway)), FX_KS("version", FX_VERSION));
+           FX_KI("port", gateway_port(gateway)), FX_KI("grpc_port", gateway_rpc_port(gateway)),
+           FX_KS("version", FX_VERSION));
     int number = fx_signal_wait();
     fx_log(FX_LOG_INFO, FX_EVENT("draining"), FX_KI("signal", number));
     gateway_drain(gateway);

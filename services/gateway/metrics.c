@@ -46,6 +46,12 @@ static const struct row rows[] = {
      AT(limited)                                                                                                                       },
     {"fx_gateway_limit_errors_total",     "Times Redis did not answer for a rate limit.",
      FX_METRIC_COUNTER,                                                                                                AT(limit_errors)},
+    {"fx_gateway_rpc_calls_total",        "Calls of the gRPC API.",                                 FX_METRIC_COUNTER, AT(rpc_calls)   },
+    {"fx_gateway_rpc_failed_total",       "Of them, with another status than OK.",                  FX_METRIC_COUNTER,
+     AT(rpc_failed)                                                                                                                    },
+    {"fx_gateway_rpc_refused_total",      "Of them, for want of a call slot.",                      FX_METRIC_COUNTER,
+     AT(rpc_refused)                                                                                                                   },
+    {"fx_gateway_rpc_active",             "Of them, running.",                                      FX_METRIC_GAUGE,   AT(rpc_active)  },
     {"fx_gateway_models",                 "Models listed.",                                         FX_METRIC_GAUGE,   AT(models)      },
 };
 

@@ -33,6 +33,7 @@ struct gw_rpc {
     const void *message;
     atomic_bool poked, wants; /* a job of ours waits in the loop's inbox; a write was put off */
     bool held;                /* that job has a reference */
+    bool admitted, begun;     /* something may be sent; was sent */
     struct evbuffer *text;    /* not sent yet */
     const char *reason;       /* the answer ends when all is sent */
     bool failed;

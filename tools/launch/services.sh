@@ -40,7 +40,7 @@ start_service() {
     ! is_alive "$name" || return 0
     port=$(grpc_port "$service" "$instance")
     admin=$(admin_port "$service" "$instance")
-    [ "$service" = gateway ] || need_port "$port" --base-port
+    need_port "$port" --base-port
     need_port "$admin" --base-port
     echo "$admin" >"$RUN/$name.admin"
     spawn "$name" env FX_GRPC_ADDR=127.0.0.1:"$port" FX_ADMIN_ADDR=127.0.0.1:"$admin" "$@" \

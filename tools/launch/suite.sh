@@ -130,6 +130,7 @@ show_access() {
     cat <<EOF
 
 URL      http://localhost:$PORT/v1
+gRPC     localhost:$(grpc_port gateway 0), fractal.v1.InferenceService
 API key  $key
 Try      curl -sN http://localhost:$PORT/v1/chat/completions -H 'Authorization: Bearer $key' -H 'Content-Type: application/json' -d '{"model":"$BUNDLED","stream":true,"max_tokens":64,"messages":[{"role":"user","content":"$FIRST_PROMPT"}]}'
 Stop     ./fractal down

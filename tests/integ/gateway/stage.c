@@ -213,6 +213,7 @@ static void config_set(struct stage *stage) {
     (void)snprintf(stage->address, sizeof stage->address, "127.0.0.1:%u",
                    fx_server_port(stage->server));
     stage->config = (struct gw_config){.http_addr = "127.0.0.1:0",
+                                       .grpc_addr = "127.0.0.1:0",
                                        .admin_addr = "127.0.0.1:0",
                                        .log_level = "error",
                                        .tenant_addr = stage->address,

@@ -1,0 +1,200 @@
+/* A call of the public gRPC API from its handler to its end. */
+#include "services/gateway/rpc.h"
+#include <stdio.h>
+#include "common/base/clock.h"
+#include "common/base/heap.h"
+#include "common/base/log.h"
+#include "fractal/v1/inference.pb-c.h"
+
+enum {
+    ARENA_REST = 256 * 1024, /* of a call, over its message */
+    SMALL_BYTES = 64 * 1024, /* a request that names no more than a model */
+    HEADER_NAME_MAX = 48,
+};
+
+/* -- the end -- */
+
+/* A job that still waits in the inbox keeps the visit. Nobody pokes once a call has ended. */
+static void ended(struct gw_visit *visit, enum fx_code code) {
+    visit->rpc.call = NULL;
+    gateway_log_rpc(visit->gateway, visit->trace.request_id, visit->route->path[0], code,
+                    fx_clock_us() - visit->begun_us);
+    if (!visit->rpc.poked) return;
+    visit->rpc.held = true;
+    gw_visit_ref(visit);
+}
+
+static void limits_tell(struct gw_visit *visit) {
+    struct gw_limit_headers limits;
+    gw_limit_headers(&visit->limits, &limits);
+    for (size_t i = 0; i < limits.count; i++) {
+        const struct fx_http_header *header = &limits.headers[i];
+        char name[HEADER_NAME_MAX], value[GW_LIMIT_TEXT];
+        (void)snprintf(name, sizeof name, "%.*s", (int)header->name.len,
+                       (const char *)header->name.at);
+        (void)snprintf(value, sizeof value, "%.*s", (int)header->value.len,
+                       (const char *)header->value.at);
+        fx_call_trailer(visit->rpc.call, name, value);
+    }
+}
+
+void gw_rpc_reply(struct gw_visit *visit, const void *message) {
+    limits_tell(visit);
+    fx_call_reply(visit->rpc.call, message);
+    ended(visit, FX_OK);
+}
+
+void gw_rpc_finish(struct gw_visit *visit) {
+    limits_tell(visit);
+    fx_call_finish(visit->rpc.call);
+    ended(visit, FX_OK);
+}
+
+void gw_rpc_fail(struct gw_visit *visit, const struct gw_problem *problem) {
+    enum fx_code code = gw_rpc_code(problem);
+    limits_tell(visit);
+    gw_rpc_details(visit->rpc.call, problem);
+    fx_call_fail(visit->rpc.call, code, "%s", problem->message);
+    ended(visit, code);
+}
+
+/* The client left or its deadline passed; then the status is the server's. */
+static void gone(struct gw_visit *visit) {
+    bool late = fx_call_deadline_ms(visit->rpc.call) <= fx_clock_ms();
+    fx_call_fail(visit->rpc.call, FX_CANCELLED, "the client left");
+    ended(visit, late ? FX_DEADLINE_EXCEEDED : FX_CANCELLED);
+    gw_visit_gone(visit);
+}
+
+/* -- from the queues' threads to the loop -- */
+
+static void on_poke(void *user) {
+    struct gw_visit *visit = user;
+    visit->rpc.poked = false;
+    if (!visit->rpc.call) {
+        if (visit->rpc.held) gw_visit_unref(visit);
+    } else if (fx_call_cancelled(visit->rpc.call)) {
+        gone(visit);
+    } else {
+        gw_rpc_pump(visit);
+    }
+}
+
+void gw_rpc_poke(struct gw_visit *visit) {
+    if (atomic_exchange(&visit->rpc.poked, true)) return;
+    if (!fx_loop_post(visit->gateway->loop, on_poke, visit)) visit->rpc.poked = false;
+}
+
+static void on_cancel(fx_call *call, void *user) {
+    (void)call;
+    gw_rpc_poke(user);
+}
+
+static void on_writable(fx_call *call, void *user) {
+    struct gw_visit *visit = user;
+    (void)call;
+    if (atomic_exchange(&visit->rpc.wants, false)) gw_rpc_poke(visit);
+}
+
+static void begin_on_loop(void *user) {
+    struct gw_visit *visit = user;
+    fx_call *call = visit->rpc.call;
+    struct gw_problem problem = {0};
+    fx_span key;
+    fx_call_on_writable(call, on_writable, visit);
+    fx_call_on_cancel(call, on_cancel, visit);
+    if (visit->gateway->metrics.draining) {
+        gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "the gateway is shutting down");
+        gw_visit_refuse(visit, &problem);
+    } else if (!gw_auth_key_of(fx_call_metadata(call, "authorization"),
+                               fx_call_metadata(call, "x-auth-token"), &key, &problem)) {
+        gw_visit_refuse(visit, &problem);
+    } else {
+        gw_visit_begin(visit, key);
+    }
+}
+
+static void begin(fx_call *call, const void *message, struct gateway *gateway,
+                  const struct gw_route *route) {
+    struct gw_visit *visit = fx_alloc(1, sizeof *visit);
+    if (visit) {
+        visit->refs = 1; /* the call's */
+        visit->gateway = gateway;
+        visit->route = route;
+        visit->front = &gw_rpc_front;
+        visit->rpc.call = call;
+        visit->rpc.message = message;
+        visit->trace = *fx_call_trace(call);
+        visit->begun_us = fx_clock_us();
+        if (fx_loop_post(gateway->loop, begin_on_loop, visit)) return;
+        free(visit);
+    }
+    fx_call_fail(call, FX_RESOURCE_EXHAUSTED, "too many calls at once; try again");
+}
+
+/* -- methods -- */
+
+static void generate(fx_call *call, const void *message, void *gateway) {
+    static const struct gw_route route = {.path = {"Generate"},
+                                          .kind = GW_COMPLETION,
+                                          .shape = &gw_completion_shape,
+                                          .serve = gw_serve_generation};
+    begin(call, message, gateway, &route);
+}
+
+static void chat(fx_call *call, const void *message, void *gateway) {
+    static const struct gw_route route = {
+        .path = {"Chat"}, .kind = GW_CHAT, .shape = &gw_chat_shape, .serve = gw_serve_generation};
+    begin(call, message, gateway, &route);
+}
+
+static void list_models(fx_call *call, const void *message, void *gateway) {
+    static const struct gw_route route = {.path = {"ListModels"}, .serve = gw_rpc_serve_models};
+    begin(call, message, gateway, &route);
+}
+
+static void count_tokens(fx_call *call, const void *message, void *gateway) {
+    static const struct gw_route route = {.path = {"CountTokens"}, .serve = gw_rpc_serve_count};
+    begin(call, message, gateway, &route);
+}
+
+/* The transport bounds a message by FX_BODY_BYTES_MAX. */
+static const struct fx_method methods[] = {
+    {"/fractal.v1.InferenceService/Generate",    generate,     &fractal__v1__generate_request__descriptor,
+     FX_RPC_SERVER_STREAM,                                                                                               0,     UINT32_MAX},
+    {"/fractal.v1.InferenceService/Chat",        chat,         &fractal__v1__chat_request__descriptor,
+     FX_RPC_SERVER_STREAM,                                                                                               0,     UINT32_MAX},
+    {"/fractal.v1.InferenceService/ListModels",  list_models,
+     &fractal__v1__inference_service_list_models_request__descriptor,                                      FX_RPC_UNARY, 30000,
+     SMALL_BYTES                                                                                                                          },
+    {"/fractal.v1.InferenceService/CountTokens", count_tokens,
+     &fractal__v1__count_tokens_request__descriptor,                                                       FX_RPC_UNARY, 30000, UINT32_MAX},
+};
+
+bool gw_rpc_open(struct gateway *gateway, fx_error *err) {
+    const struct gw_config *config = gateway->config;
+    struct fx_server_opts opts = {
+        .address = config->grpc_addr,
+        .threads = config->rpc_threads,
+        .calls_max = GW_RPC_CALLS_MAX,
+        .arena_bytes = config->body_bytes_max + ARENA_REST,
+        .message_bytes_max = config->body_bytes_max,
+        .tls = gw_config_tls(config),
+        .plaintext = config->plaintext,
+        .context = gateway,
+    };
+    return fx_server_open(&opts, methods, FX_COUNT(methods), &gateway->rpc, err) ||
+           fx_wrap(err, "FX_GRPC_ADDR");
+}
+
+void gw_rpc_tick(struct gateway *gateway) {
+    struct gw_metrics *metrics = &gateway->metrics;
+    bool serves = metrics->listed && !metrics->draining;
+    if (!gateway->rpc) return;
+    if (fx_server_serving(gateway->rpc) != serves) fx_server_set_serving(gateway->rpc, serves);
+    struct fx_server_stats stats = fx_server_stats(gateway->rpc);
+    metrics->rpc_calls = stats.calls;
+    metrics->rpc_failed = stats.calls_failed;
+    metrics->rpc_refused = stats.calls_refused;
+    metrics->rpc_active = stats.calls_active;
+}

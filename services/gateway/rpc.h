@@ -1,0 +1,38 @@
+#pragma once
+#include "services/gateway/visit.h"
+
+/** The public gRPC API, fractal.v1.InferenceService: the second front of the gateway. A handler
+ *  hands its call to the loop, which owns it from then on; a visit is as over HTTP. */
+
+enum {
+    GW_RPC_CALLS_MAX = 256,              /* at once */
+    GW_RPC_UNREAD_MAX = 1024 * 1024,     /* bytes of text a client may leave unread */
+    GW_RPC_INBOX = 4 * GW_RPC_CALLS_MAX, /* jobs: for each call one to begin and one to go on */
+};
+
+/** Serves once the loop runs. @err as fx_server_open */
+FX_MUST bool gw_rpc_open(struct gateway *gateway, fx_error *err);
+/** Says whether it serves, and counts. @thread the loop's */
+void gw_rpc_tick(struct gateway *gateway);
+
+/* rpc_request.c */
+/** The request's fields under their HTTP names. @own caller */
+FX_MUST bool gw_rpc_json(const ProtobufCMessage *message, enum gw_kind *kind, json_t **out,
+                         struct gw_problem *problem);
+/* rpc_errors.c */
+enum fx_code gw_rpc_code(const struct gw_problem *problem);
+/** The trailers of an error. */
+void gw_rpc_details(fx_call *call, const struct gw_problem *problem);
+/* rpc_answer.c */
+/** Sends what is there, if the client takes it. */
+void gw_rpc_pump(struct gw_visit *visit);
+/* rpc_routes.c */
+void gw_rpc_serve_models(struct gw_visit *visit);
+void gw_rpc_serve_count(struct gw_visit *visit);
+
+/* rpc.c: the end of a call, once. The call's reference stays the caller's. */
+void gw_rpc_reply(struct gw_visit *visit, const void *message);
+void gw_rpc_finish(struct gw_visit *visit);
+void gw_rpc_fail(struct gw_visit *visit, const struct gw_problem *problem);
+/** Has the loop look at the call again soon. @thread any */
+void gw_rpc_poke(struct gw_visit *visit);
