@@ -130,6 +130,7 @@ static FX_MUST bool tables_open(fx_engine *engine, fx_error *err) {
     size_t chosen = (size_t)config->layers * config->experts_per_token;
     engine->slots = fx_alloc(opts->slots, sizeof(*engine->slots));
     engine->ids = fx_alloc((size_t)opts->slots * opts->context_max, sizeof(*engine->ids));
+    engine->biases = fx_alloc((size_t)opts->slots * FX_BIASES_MAX, sizeof(*engine->biases));
     engine->order = fx_alloc(opts->slots, sizeof(*engine->order));
     engine->tokens = fx_alloc(opts->rows_max, sizeof(*engine->tokens));
     engine->positions = fx_alloc(opts->rows_max, sizeof(*engine->positions));
@@ -137,15 +138,19 @@ static FX_MUST bool tables_open(fx_engine *engine, fx_error *err) {
     engine->logit_of = fx_alloc(opts->rows_max, sizeof(*engine->logit_of));
     engine->traced = fx_alloc(opts->on_row ? opts->rows_max * chosen : 0, sizeof(*engine->traced));
     engine->scratch.weights = fx_alloc(config->vocabulary, sizeof(float));
+    engine->scratch.logits = fx_alloc(config->vocabulary, sizeof(float));
     engine->scratch.ids = fx_alloc(config->vocabulary, sizeof(uint32_t));
     engine->results = fx_alloc(opts->slots, sizeof(*engine->results));
     engine->details = fx_alloc(opts->slots, sizeof(*engine->details));
     if (!engine->slots || !engine->ids || !engine->order || !engine->tokens || !engine->positions ||
         !engine->sequences || !engine->logit_of || !engine->traced || !engine->scratch.weights ||
-        !engine->scratch.ids || !engine->results || !engine->details)
+        !engine->scratch.logits || !engine->scratch.ids || !engine->biases || !engine->results ||
+        !engine->details)
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "tables of %u sequences", opts->slots);
-    for (uint32_t i = 0; i < opts->slots; i++)
+    for (uint32_t i = 0; i < opts->slots; i++) {
         engine->slots[i].ids = engine->ids + (size_t)i * opts->context_max;
+        engine->slots[i].biases = engine->biases + (size_t)i * FX_BIASES_MAX;
+    }
     return true;
 }
 
@@ -165,11 +170,11 @@ bool fx_engine_open(const struct fx_engine_opts *opts, fx_engine **out, fx_error
 }
 
 static void buffers_free(fx_engine *engine) {
-    void *const buffers[] = {engine->layers,    engine->experts,         engine->slots,
-                             engine->ids,       engine->order,           engine->tokens,
-                             engine->positions, engine->sequences,       engine->logit_of,
-                             engine->traced,    engine->scratch.weights, engine->scratch.ids,
-                             engine->results,   engine->details};
+    void *const buffers[] = {
+        engine->layers,   engine->experts, engine->slots,           engine->ids,
+        engine->order,    engine->tokens,  engine->positions,       engine->sequences,
+        engine->logit_of, engine->traced,  engine->scratch.weights, engine->scratch.ids,
+        engine->results,  engine->details, engine->scratch.logits,  engine->biases};
     for (size_t i = 0; i < FX_COUNT(buffers); i++)
         free(buffers[i]);
 }

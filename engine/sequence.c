@@ -24,7 +24,7 @@ static FX_MUST bool sequence_check(const fx_engine *engine, const struct fx_sequ
     if (sequence->stop_count > FX_ENGINE_STOPS_MAX)
         return fx_fail(err, FX_INVALID_ARGUMENT, "%u stop ids: at most %d", sequence->stop_count,
                        FX_ENGINE_STOPS_MAX);
-    return fx_sampling_check(&sequence->sampling, err) &&
+    return fx_sampling_check(&sequence->sampling, engine->config->vocabulary, err) &&
            ids_check(engine, sequence->prompt, sequence->prompt_count, "prompt", err) &&
            ids_check(engine, sequence->logged, sequence->logged_count, "logged", err);
 }
@@ -58,6 +58,9 @@ static void slot_fill(const fx_engine *engine, struct fx_engine__slot *slot,
         sum_capped(sequence->prompt_count, sequence->max_tokens, engine->opts.context_max);
     slot->stop_count = sequence->stop_count;
     slot->sampling = sequence->sampling;
+    slot->sampling.bias = slot->biases;
+    for (uint32_t i = 0; i < sequence->sampling.bias_count; i++)
+        slot->biases[i] = sequence->sampling.bias[i];
     copy_ids(slot->ids, sequence->prompt, sequence->prompt_count);
     copy_ids(slot->ids + sequence->prompt_count, sequence->logged, sequence->logged_count);
     copy_ids(slot->stops, sequence->stops, sequence->stop_count);

@@ -31,13 +31,26 @@ static void tell_rows(const fx_engine *engine) {
     }
 }
 
+static struct fx_sample_row row_of(const fx_engine *engine, const struct fx_engine__slot *slot,
+                                   const float *logits) {
+    return (struct fx_sample_row){
+        .logits = logits,
+        .vocab = engine->config->vocabulary,
+        .number = slot->count - slot->prompt_count + 1,
+        .ids = slot->ids,
+        .prompt_count = slot->prompt_count,
+        .stops = slot->stops,
+        .stop_count = slot->stop_count,
+    };
+}
+
 /* Draws the next token of a sequence from its logits. */
 static void sample_row(fx_engine *engine, uint32_t number, const float *logits) {
     struct fx_engine__slot *slot = &engine->slots[number];
-    uint32_t place = slot->count - slot->prompt_count + 1, token;
+    struct fx_sample_row row = row_of(engine, slot, logits);
+    uint32_t place = row.number, token;
     fx_error why = {0};
-    if (!fx_sample(&slot->sampling, place, logits, engine->config->vocabulary, &engine->scratch,
-                   &token, &why)) {
+    if (!fx_sample(&slot->sampling, &row, &engine->scratch, &token, &why)) {
         char *detail = engine->details[number];
         (void)snprintf(detail, FX_ENGINE_DETAIL_MAX, "token %u: %.100s", place, why.text);
         engine->stats.rows_failed++;

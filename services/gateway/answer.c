@@ -119,12 +119,33 @@ static bool is_eos(const struct gw_model *model, uint32_t id) {
     return false;
 }
 
-static void detokenise(struct gw_visit *visit, const struct fx_gen_tokens *tokens, fx_buf *out) {
-    for (uint32_t i = 0; i < tokens->count; i++)
-        if (!is_eos(&visit->model, tokens->tokens[i]))
-            fx_detok_push(&visit->detok, tokens->tokens[i], out);
-    if (tokens->finish != FX_FINISH_NONE) fx_detok_flush(&visit->detok, out);
-    visit->tokens += tokens->count;
+static bool is_shown(const struct gw_visit *visit, uint32_t id) {
+    return visit->request.ignore_eos || !is_eos(&visit->model, id);
+}
+
+/* Text goes through the stop strings, but for what min_tokens asks for. */
+static void text_put(struct gw_visit *visit, fx_span text, fx_buf *out) {
+    if (visit->stops && visit->tokens > visit->request.min_tokens)
+        (void)fx_stops_push(visit->stops, text, out);
+    else
+        fx_buf_put(out, text);
+}
+
+/* `room`: for one push of the detokeniser. */
+static void detokenise(struct gw_visit *visit, const struct fx_gen_tokens *tokens, fx_buf room,
+                       fx_buf *out) {
+    for (uint32_t i = 0; i < tokens->count; i++) {
+        fx_buf text = room;
+        visit->tokens++;
+        if (!is_shown(visit, tokens->tokens[i])) continue;
+        fx_detok_push(&visit->detok, tokens->tokens[i], &text);
+        text_put(visit, (fx_span){text.at, text.len}, out);
+    }
+    if (tokens->finish == FX_FINISH_NONE) return;
+    fx_buf text = room;
+    fx_detok_flush(&visit->detok, &text);
+    text_put(visit, (fx_span){text.at, text.len}, out);
+    if (visit->stops) fx_stops_flush(visit->stops, out);
 }
 
 /* "stop" or "length"; NULL when more will come or it went wrong: then `problem` says how. */
@@ -183,15 +204,16 @@ static void no_memory(struct gw_visit *visit) {
 void gw_answer_tokens(struct gw_visit *visit, const struct fx_gen_tokens *tokens) {
     struct gw_problem problem;
     bool failed;
-    size_t room = ((size_t)tokens->count + 1) * fx_detok_room(visit->model.vocab->tokenizer);
-    fx_auto(uint8_t) bytes = fx_alloc(1, room);
+    size_t one = fx_detok_room(visit->model.vocab->tokenizer);
+    size_t room = ((size_t)tokens->count + 1) * one + FX_STOP_BYTES_MAX;
+    fx_auto(uint8_t) bytes = fx_alloc(1, one + room);
     if (!bytes) {
         no_memory(visit);
         return;
     }
-    fx_buf text = {bytes, 0, room};
-    detokenise(visit, tokens, &text);
+    fx_buf text = {bytes + one, 0, room};
+    detokenise(visit, tokens, (fx_buf){bytes, 0, one}, &text);
     FX_ASSERT(fx_buf_fits(&text));
     const char *reason = reason_of(tokens, &problem, &failed);
-    visit->front->tokens(visit, (fx_span){bytes, text.len}, reason, failed ? &problem : NULL);
+    visit->front->tokens(visit, (fx_span){text.at, text.len}, reason, failed ? &problem : NULL);
 }

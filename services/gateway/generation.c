@@ -26,6 +26,7 @@ void gw_generation_done(struct gw_visit *visit) {
     gw_request_done(&visit->request);
     gw_vocab_unref(visit->model.vocab);
     free(visit->prompt.at);
+    fx_stops_free(visit->stops);
     if (visit->text) evbuffer_free(visit->text);
     if (visit->rpc.text) evbuffer_free(visit->rpc.text);
 }
@@ -171,12 +172,26 @@ static void answer_set(struct gw_visit *visit) {
     answer->prompt_tokens = visit->prompt.len;
 }
 
+static FX_MUST bool stops_open(struct gw_visit *visit, struct gw_problem *problem) {
+    const struct gw_request *request = &visit->request;
+    fx_span strings[GW_STOPS_MAX];
+    fx_error err = {0};
+    for (uint32_t i = 0; i < request->stop_count; i++)
+        strings[i] = fx_span_str(request->stop[i]);
+    if (!request->stop_count || fx_stops_new(strings, request->stop_count, &visit->stops, &err))
+        return true;
+    return gw_refuse(problem, GW_UNAVAILABLE, NULL, "%s", err.text);
+}
+
 static FX_MUST bool prepare(struct gw_visit *visit, struct gw_problem *problem) {
     const struct gw_request *request = &visit->request;
     uint32_t context = visit->model.context_max;
     if (!fx_redis_ready(visit->gateway->redis))
         return gw_refuse(problem, GW_UNAVAILABLE, NULL, "the queue is away");
-    if (!gw_prompt_build(request, visit->model.vocab, context, &visit->prompt, problem))
+    if (!stops_open(visit, problem) ||
+        !gw_request_check_ids(request, fx_tokenizer_vocabulary(visit->model.vocab->tokenizer),
+                              problem) ||
+        !gw_prompt_build(request, visit->model.vocab, context, &visit->prompt, problem))
         return false;
     uint32_t room = context - visit->prompt.len;
     visit->max_tokens =
@@ -221,7 +236,7 @@ static void on_model(void *ctx, const struct gw_model *model) {
         gw_visit_refuse(visit, &problem);
         return;
     }
-    gw_request_done(&visit->request); /* its numbers stay */
+    gw_request_drop_json(&visit->request);
     answer_set(visit);
     fx_detok_init(&visit->detok, visit->model.vocab->tokenizer);
     admit(visit);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
+#include "common/base/heap.h"
 #include "common/http/json.h"
 #include "services/gateway/messages.h"
 
@@ -108,6 +109,18 @@ static bool read_prompt(const struct field *field, json_t *value, struct gw_requ
     return gw_prompt_check(value, &out->prompt, problem);
 }
 
+static bool read_stop(const struct field *field, json_t *value, struct gw_request *out,
+                      struct gw_problem *problem) {
+    (void)field;
+    return gw_request__stop(value, out, problem);
+}
+
+static bool read_logit_bias(const struct field *field, json_t *value, struct gw_request *out,
+                            struct gw_problem *problem) {
+    (void)field;
+    return gw_request__logit_bias(value, out, problem);
+}
+
 static bool read_stream_options(const struct field *field, json_t *value, struct gw_request *out,
                                 struct gw_problem *problem) {
     const char *key;
@@ -169,20 +182,28 @@ static bool read_text_only(const struct field *field, json_t *value, struct gw_r
     { name, kinds, read_neutral, 0, 0, 0, neutral, word }
 
 static const struct field fields[] = {
-    {"model",                 BOTH,          read_model,          0,               0,  0,         0, NULL},
-    {"messages",              GW_CHAT,       read_messages,       0,               0,  0,         0, NULL},
-    {"prompt",                GW_COMPLETION, read_prompt,         0,               0,  0,         0, NULL},
-    {"max_tokens",            BOTH,          read_ceiling,        AT(max_tokens),  1,  INT32_MAX, 0, NULL},
-    {"max_completion_tokens", GW_CHAT,       read_ceiling,        AT(max_tokens),  1,  INT32_MAX, 0, NULL},
-    {"temperature",           BOTH,          read_number,         AT(temperature), 0,  2,         0, NULL},
-    {"top_p",                 BOTH,          read_number,         AT(top_p),       0,  1,         0, NULL},
-    {"top_k",                 BOTH,          read_count,          AT(top_k),       -1, INT32_MAX, 0, NULL},
-    {"min_p",                 BOTH,          read_number,         AT(min_p),       0,  1,         0, NULL},
-    {"seed",                  BOTH,          read_seed,           0,               0,  0,         0, NULL},
-    {"stream",                BOTH,          read_flag,           AT(stream),      0,  0,         0, NULL},
-    {"stream_options",        BOTH,          read_stream_options, 0,               0,  0,         0, NULL},
-    {"response_format",       BOTH,          read_text_only,      0,               0,  0,         0, NULL},
-    {"modalities",            GW_CHAT,       read_text_only,      0,               0,  0,         0, NULL},
+    {"model",                 BOTH,          read_model,          0,               0,   0,         0, NULL},
+    {"messages",              GW_CHAT,       read_messages,       0,               0,   0,         0, NULL},
+    {"prompt",                GW_COMPLETION, read_prompt,         0,               0,   0,         0, NULL},
+    {"max_tokens",            BOTH,          read_ceiling,        AT(max_tokens),  1,   INT32_MAX, 0, NULL},
+    {"max_completion_tokens", GW_CHAT,       read_ceiling,        AT(max_tokens),  1,   INT32_MAX, 0, NULL},
+    {"temperature",           BOTH,          read_number,         AT(temperature), 0,   2,         0, NULL},
+    {"top_p",                 BOTH,          read_number,         AT(top_p),       0,   1,         0, NULL},
+    {"top_k",                 BOTH,          read_count,          AT(top_k),       -1,  INT32_MAX, 0, NULL},
+    {"min_p",                 BOTH,          read_number,         AT(min_p),       0,   1,         0, NULL},
+    {"seed",                  BOTH,          read_seed,           0,               0,   0,         0, NULL},
+    {"typical_p",             BOTH,          read_number,         AT(typical_p),   0,   1,         0, NULL},
+    {"presence_penalty",      BOTH,          read_number,         AT(presence),    -2,  2,         0, NULL},
+    {"frequency_penalty",     BOTH,          read_number,         AT(frequency),   -2,  2,         0, NULL},
+    {"repetition_penalty",    BOTH,          read_number,         AT(repetition),  0.1, 10,        0, NULL},
+    {"logit_bias",            BOTH,          read_logit_bias,     0,               0,   0,         0, NULL},
+    {"stop",                  BOTH,          read_stop,           0,               0,   0,         0, NULL},
+    {"ignore_eos",            BOTH,          read_flag,           AT(ignore_eos),  0,   0,         0, NULL},
+    {"min_tokens",            BOTH,          read_count,          AT(min_tokens),  0,   INT32_MAX, 0, NULL},
+    {"stream",                BOTH,          read_flag,           AT(stream),      0,   0,         0, NULL},
+    {"stream_options",        BOTH,          read_stream_options, 0,               0,   0,         0, NULL},
+    {"response_format",       BOTH,          read_text_only,      0,               0,   0,         0, NULL},
+    {"modalities",            GW_CHAT,       read_text_only,      0,               0,   0,         0, NULL},
     NEUTRAL("user", BOTH, NEUTRAL_ANY, NULL),
     NEUTRAL("metadata", BOTH, NEUTRAL_ANY, NULL),
     NEUTRAL("safety_identifier", BOTH, NEUTRAL_ANY, NULL),
@@ -193,16 +214,9 @@ static const struct field fields[] = {
     NEUTRAL("store", BOTH, NEUTRAL_FALSE, NULL),
     NEUTRAL("n", BOTH, NEUTRAL_ONE, NULL),
     NEUTRAL("best_of", GW_COMPLETION, NEUTRAL_ONE, NULL),
-    NEUTRAL("stop", BOTH, NEUTRAL_EMPTY, NULL),
     NEUTRAL("stop_token_ids", BOTH, NEUTRAL_EMPTY, NULL),
-    NEUTRAL("ignore_eos", BOTH, NEUTRAL_FALSE, NULL),
-    NEUTRAL("min_tokens", BOTH, NEUTRAL_ZERO, NULL),
     NEUTRAL("logprobs", BOTH, NEUTRAL_FALSE, NULL),
     NEUTRAL("top_logprobs", GW_CHAT, NEUTRAL_ZERO, NULL),
-    NEUTRAL("logit_bias", BOTH, NEUTRAL_EMPTY, NULL),
-    NEUTRAL("presence_penalty", BOTH, NEUTRAL_ZERO, NULL),
-    NEUTRAL("frequency_penalty", BOTH, NEUTRAL_ZERO, NULL),
-    NEUTRAL("repetition_penalty", BOTH, NEUTRAL_ONE, NULL),
     NEUTRAL("tools", GW_CHAT, NEUTRAL_EMPTY, NULL),
     NEUTRAL("tool_choice", GW_CHAT, 0, "none"),
     NEUTRAL("functions", GW_CHAT, NEUTRAL_EMPTY, NULL),
@@ -240,13 +254,17 @@ static bool required_check(const struct gw_request *out, struct gw_problem *prob
         return gw_refuse(problem, GW_MISSING, "messages", "messages is required");
     if (out->kind == GW_COMPLETION && !out->prompt)
         return gw_refuse(problem, GW_MISSING, "prompt", "prompt is required");
+    if (out->max_tokens && out->min_tokens > out->max_tokens)
+        return gw_refuse(problem, GW_BAD_VALUE, "min_tokens", "min_tokens is above max_tokens");
     return true;
 }
 
 static void defaults_set(struct gw_request *out) {
     if (out->kind == GW_COMPLETION && !out->max_tokens)
         out->max_tokens = GW_COMPLETION_TOKENS_DEFAULT;
-    if (!(out->top_p > 0)) out->top_p = FLT_MIN; /* 0 means "off" in the task: keep only the best */
+    /* 0 means "off" in the task: keep only the best */
+    if (!(out->top_p > 0)) out->top_p = FLT_MIN;
+    if (!(out->typical_p > 0)) out->typical_p = FLT_MIN;
 }
 
 bool gw_request_parse(enum gw_kind kind, fx_span body, struct gw_request *out,
@@ -261,11 +279,12 @@ bool gw_request_parse(enum gw_kind kind, fx_span body, struct gw_request *out,
 
 bool gw_request_read(enum gw_kind kind, json_t *json, struct gw_request *out,
                      struct gw_problem *problem) {
-    struct gw_request request = {.kind = kind, .json = json, .temperature = 1, .top_p = 1};
+    struct gw_request request = {
+        .kind = kind, .json = json, .temperature = 1, .top_p = 1, .typical_p = 1, .repetition = 1};
     bool ok = json_is_object(request.json) ||
               gw_refuse(problem, GW_BAD_JSON, NULL, "the body must be a JSON object");
     if (!ok || !fields_read(&request, problem) || !required_check(&request, problem)) {
-        json_decref(request.json);
+        gw_request_done(&request);
         return false;
     }
     defaults_set(&request);
@@ -273,8 +292,17 @@ bool gw_request_read(enum gw_kind kind, json_t *json, struct gw_request *out,
     return true;
 }
 
-void gw_request_done(struct gw_request *request) {
+void gw_request_drop_json(struct gw_request *request) {
     json_decref(request->json);
     request->json = request->messages = request->prompt = NULL;
     request->model = NULL;
+}
+
+void gw_request_done(struct gw_request *request) {
+    gw_request_drop_json(request);
+    for (uint32_t i = 0; i < request->stop_count; i++)
+        free(request->stop[i]);
+    request->stop_count = 0;
+    free(fx_take(request->bias));
+    request->bias_count = 0;
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include "common/base/stops.h"
 #include "common/model/detok.h"
 #include "common/rpc/server.h"
 #include "services/gateway/gateway.h"
@@ -73,6 +74,7 @@ struct gw_visit {
     uint64_t seed, token_ms;
     fx_watch *watch;
     struct fx_detok detok;
+    fx_stops *stops;       /* NULL: none */
     uint32_t tokens;       /* received so far */
     struct evbuffer *text; /* of an answer that is not streamed */
 };

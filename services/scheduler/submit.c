@@ -40,7 +40,7 @@ static FX_MUST bool sampling_check(const Fractal__V1__SamplingParams *sampling, 
 
 static FX_MUST bool task_check(const task_type *task, uint32_t weight, fx_error *err) {
     if (!task) return fx_fail(err, FX_INVALID_ARGUMENT, "task: missing");
-    return bounded("schema", task->schema, 1, 1, err) &&
+    return bounded("schema", task->schema, 1, 2, err) &&
            bounded("model", task->model, 1, UINT32_MAX, err) &&
            bounded("tenant", task->tenant, 1, UINT64_MAX, err) &&
            bounded("tenant_weight", weight, 0, WEIGHT_MAX, err) &&

@@ -56,7 +56,30 @@ static void gen_end(engine_thread *self, struct gen *gen, enum fx_engine_end end
     news_push(self, (struct news){NEWS_END, gen, 0, 0});
 }
 
+static bool is_stop_id(const struct gen *gen, uint32_t token) {
+    for (uint32_t i = 0; i < gen->stop_count; i++)
+        if (gen->stops[i] == token) return true;
+    return false;
+}
+
+/* Does token `number` complete a stop string? What min_tokens asks for is not searched. */
+static bool stop_met(struct gen *gen, uint32_t number, uint32_t token) {
+    if (!gen->stop.stops || is_stop_id(gen, token)) return false;
+    return gen_stop_token(&gen->stop, token, number > gen->sampling.min_tokens);
+}
+
+/* An earlier worker may have met it and not got to say so. */
+static bool stop_was_met(struct gen *gen) {
+    for (uint32_t i = 0; i < gen->logged; i++)
+        if (stop_met(gen, i + 1, gen_tokens(gen)[i])) return true;
+    return false;
+}
+
 static void order_add(engine_thread *self, struct gen *gen) {
+    if (stop_was_met(gen)) {
+        gen_end(self, gen, FX_ENGINE_STOP, "");
+        return;
+    }
     const struct fx_sequence sequence = {
         .prompt = gen->ids,
         .prompt_count = gen->prompt_count,
@@ -96,11 +119,15 @@ static void orders_take(engine_thread *self) {
 
 static void result_tell(engine_thread *self, const struct fx_engine_result *result) {
     struct gen *gen = self->held[result->sequence];
-    if (result->number)
+    enum fx_engine_end end = result->end;
+    if (result->number) {
         news_push(self, (struct news){NEWS_TOKEN, gen, result->number, result->token});
-    if (result->end == FX_ENGINE_RUNS) return;
+        if (stop_met(gen, result->number, result->token)) end = FX_ENGINE_STOP;
+    }
+    if (end == FX_ENGINE_RUNS) return;
+    if (result->end == FX_ENGINE_RUNS) fx_engine_remove(self->engine, result->sequence);
     self->held[result->sequence] = NULL;
-    gen_end(self, gen, result->end, result->detail);
+    gen_end(self, gen, end, result->detail);
 }
 
 static void step(engine_thread *self) {

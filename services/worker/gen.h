@@ -1,6 +1,8 @@
 #pragma once
 #include "common/queue/queue.h"
 #include "engine/engine.h"
+#include "services/worker/stop.h"
+#include "common/base/heap.h"
 #include <stdatomic.h>
 
 enum { GEN_DETAIL_MAX = FX_QUEUE_DETAIL_MAX };
@@ -19,6 +21,8 @@ struct gen {
     uint32_t max_tokens;   /* * */
     uint32_t stops[FX_ENGINE_STOPS_MAX], stop_count; /* * */
     struct fx_sampling sampling;                     /* * */
+    struct gen_stop stop;                            /* the engine's thread moves it on */
+    struct fx_bias *biases;                          /* * sampling.bias; NULL: none */
 
     uint32_t have, sent, acked; /* tokens generated, handed to Redis, known to be logged */
     uint32_t calls;             /* queue calls in flight that hold it */
@@ -33,6 +37,13 @@ struct gen {
     enum fx_engine_end end;
     char detail[GEN_DETAIL_MAX];
 };
+
+/** What the slot holds beside its ids. */
+static inline void gen_free(struct gen *gen) {
+    free(gen->biases);
+    gen->biases = NULL;
+    gen_stop_done(&gen->stop);
+}
 
 static inline uint32_t *gen_tokens(const struct gen *gen) {
     return gen->ids + gen->prompt_count;

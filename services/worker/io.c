@@ -173,6 +173,8 @@ static void memory_free(worker_io *io) {
     void *const buffers[] = {io->gens,        io->ids,     io->write_gens,
                              io->write_first, io->appends, io->arena_bytes};
     if (io->arena_bytes) fx_arena_done(&io->arena);
+    for (uint32_t i = 0; io->gens && i < io->slots; i++)
+        gen_free(&io->gens[i]);
     for (size_t i = 0; i < FX_COUNT(buffers); i++)
         free(buffers[i]);
 }

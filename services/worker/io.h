@@ -10,6 +10,7 @@ typedef struct worker_io worker_io;
 struct worker_io_opts {
     const struct worker_config *config;
     const struct fx_model_info *model; /* all borrowed, outlive it */
+    const fx_tokenizer *tokenizer;     /* NULL: stop strings can't be served */
     engine_thread *engine;
     struct worker_status *status;
     fx_server *server; /* its health follows readiness */

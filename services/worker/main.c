@@ -1,4 +1,5 @@
 #include "common/base/hash.h"
+#include "common/base/heap.h"
 #include "common/base/log.h"
 #include "common/http/admin.h"
 #include "services/worker/io.h"
@@ -48,6 +49,24 @@ static FX_MUST bool engine_open(const struct worker_config *config, const fx_mod
     return engine_thread_open(&opts, out, err);
 }
 
+/* A worker without one serves what has no stop strings. */
+static void tokenizer_open(const struct worker_config *config, const struct fx_model_info *info,
+                           fx_tokenizer **out) {
+    struct fx_bytes tokenizer = {0}, settings = {0};
+    fx_error err = {0};
+    if (!info->tokenizer_digest[0]) return;
+    bool ok =
+        fx_store_tokenizer(config->model_dir, info->tokenizer_digest, &tokenizer, &settings, &err);
+    const struct fx_tokenizer_files files = {
+        {tokenizer.at, tokenizer.len},
+        {settings.at,  settings.len }
+    };
+    if (!ok || !fx_tokenizer_new(&files, out, &err))
+        fx_log(FX_LOG_WARN, FX_EVENT("no_tokenizer"), FX_KS("reason", err.text));
+    free(tokenizer.at);
+    free(settings.at);
+}
+
 static FX_MUST bool server_open(const struct worker_config *config, struct worker_status *status,
                                 fx_server **out, fx_error *err) {
     struct fx_server_opts opts;
@@ -83,6 +102,7 @@ static FX_MUST bool serve(const struct worker_config *config, fx_error *err) {
     struct worker_status status = {0};
     char worker[2 * ID_BYTES + 1];
     fx_auto(fx_model) model = NULL; /* freed in reverse: each outlives what uses it */
+    fx_auto(fx_tokenizer) tokenizer = NULL;
     fx_auto(engine_thread) engine = NULL;
     fx_auto(fx_server) server = NULL;
     fx_auto(fx_admin) admin = NULL;
@@ -93,7 +113,8 @@ static FX_MUST bool serve(const struct worker_config *config, fx_error *err) {
     if (!engine_open(config, model, &status, &engine, err) ||
         !server_open(config, &status, &server, err) || !admin_open(config, &status, &admin, err))
         return false;
-    const struct worker_io_opts opts = {config, info, engine, &status, server, worker};
+    tokenizer_open(config, info, &tokenizer);
+    const struct worker_io_opts opts = {config, info, tokenizer, engine, &status, server, worker};
     if (!worker_io_open(&opts, &io, err)) return false;
     log_start(engine, info, &status, server);
     int signal = fx_signal_wait();

@@ -1,12 +1,15 @@
 #include "services/worker/io_internal.h"
 #include "common/base/clock.h"
+#include "common/base/heap.h"
 #include "common/base/log.h"
 #include "common/rpc/pb.h"
 #include "fractal/v1/generation.pb-c.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { TASK_SCHEMA_MIN = 1, TASK_SCHEMA_MAX = 1 };
+enum { TASK_SCHEMA_MIN = 1, TASK_SCHEMA_MAX = 2 };
+
+typedef Fractal__V1__GenerationTask task_type;
 
 static struct gen *gen_take(worker_io *io) {
     for (uint32_t i = 0; i < io->slots; i++) {
@@ -21,25 +24,46 @@ static struct gen *gen_take(worker_io *io) {
     return NULL;
 }
 
-static FX_MUST bool sampling_read(struct gen *gen, const Fractal__V1__GenerationTask *task,
-                                  fx_error *err) {
+static FX_MUST bool biases_read(struct gen *gen, const Fractal__V1__SamplingParams *params,
+                                fx_error *err) {
+    size_t count = params->n_logit_bias;
+    if (count > FX_BIASES_MAX)
+        return fx_fail(err, FX_INVALID_ARGUMENT, "logit_bias: %zu entries, at most %d", count,
+                       FX_BIASES_MAX);
+    if (!count) return true;
+    gen->biases = fx_alloc(count, sizeof(*gen->biases));
+    if (!gen->biases) return fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for logit_bias");
+    for (size_t i = 0; i < count; i++)
+        gen->biases[i] = (struct fx_bias){params->logit_bias[i]->id, params->logit_bias[i]->value};
+    gen->sampling.bias = gen->biases;
+    gen->sampling.bias_count = (uint32_t)count;
+    return true;
+}
+
+static FX_MUST bool sampling_read(struct gen *gen, const task_type *task, fx_error *err) {
     const Fractal__V1__SamplingParams *params = task->sampling;
     if (!params) return true; /* greedy */
     bool seeded = params->seed_presence_case == FRACTAL__V1__SAMPLING_PARAMS__SEED_PRESENCE_SEED;
     if (!seeded && params->temperature > 0)
         return fx_fail(err, FX_INVALID_ARGUMENT, "the task samples without a seed");
-    gen->sampling = (struct fx_sampling){params->temperature,
-                                         params->top_k,
-                                         params->top_p,
-                                         params->min_p,
-                                         seeded ? params->seed : 0,
-                                         0};
-    return true;
+    gen->sampling = (struct fx_sampling){
+        .temperature = params->temperature,
+        .top_k = params->top_k,
+        .top_p = params->top_p,
+        .min_p = params->min_p,
+        .seed = seeded ? params->seed : 0,
+        .choice = params->choice,
+        .typical_p = params->typical_p,
+        .presence = params->presence_penalty,
+        .frequency = params->frequency_penalty,
+        .repetition = params->repetition_penalty,
+        .min_tokens = params->min_tokens,
+    };
+    return biases_read(gen, params, err);
 }
 
-static FX_MUST bool ids_read(const worker_io *io, struct gen *gen,
-                             const Fractal__V1__GenerationTask *task, const struct fx_task *taken,
-                             fx_error *err) {
+static FX_MUST bool ids_read(const worker_io *io, struct gen *gen, const task_type *task,
+                             const struct fx_task *taken, fx_error *err) {
     size_t prompt = task->n_prompt_ids, logged = taken->logged_count;
     if (prompt + logged > io->context_max)
         return fx_fail(err, FX_OUT_OF_RANGE, "%zu + %zu tokens; the context holds %u", prompt,
@@ -56,16 +80,23 @@ static FX_MUST bool ids_read(const worker_io *io, struct gen *gen,
     return true;
 }
 
+static FX_MUST bool stop_read(const worker_io *io, struct gen *gen, const task_type *task,
+                              fx_error *err) {
+    return !task->n_stop ||
+           gen_stop_init(&gen->stop, io->opts.tokenizer, task->stop, task->n_stop, err);
+}
+
 static FX_MUST bool task_read(worker_io *io, struct gen *gen, const struct fx_task *taken,
                               fx_error *err) {
-    Fractal__V1__GenerationTask *task;
+    task_type *task;
     if (!fx_pb_unpack(&fractal__v1__generation_task__descriptor, taken->task, &io->arena, &task,
                       err))
         return fx_wrap(err, "task");
     if (task->schema < TASK_SCHEMA_MIN || task->schema > TASK_SCHEMA_MAX)
         return fx_fail(err, FX_UNIMPLEMENTED, "a task of schema %u", task->schema);
     gen->max_tokens = task->max_tokens;
-    return sampling_read(gen, task, err) && ids_read(io, gen, task, taken, err);
+    return sampling_read(gen, task, err) && ids_read(io, gen, task, taken, err) &&
+           stop_read(io, gen, task, err);
 }
 
 static bool same_numerics(const worker_io *io, const struct fx_task *task) {

@@ -9,6 +9,7 @@ void io_gen_settle(worker_io *io, struct gen *gen) {
     bool done = gen->lost || gen->finished;
     if (!gen->used || !done || gen->in_engine || gen->calls) return;
     gen->used = false;
+    gen_free(gen);
     io->used--;
     status_set(io->opts.status, STATUS_SLOTS_FREE, io->slots - io->used);
     io->pull_again = true;

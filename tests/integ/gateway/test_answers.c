@@ -86,6 +86,24 @@ static const struct row {
      "Hello",          "stop",
      5,  0,
      0},
+    {"a stop string over tokens",
+     "/v1/chat/completions", CHAT(STREAM ",\"stop\":[\"nope\",\"ell\"]"),
+     {"Hell", 4, 0, 5, 1, FX_FINISH_STOP, NULL},
+     "H",              "stop",
+     4,  0,
+     0},
+    {"a stop string that never gets whole",
+     "/v1/completions",      TEXT(STREAM ",\"stop\":\"lox\""),
+     {"Hello", 5, 0, 5, 1, FX_FINISH_STOP, NULL},
+     "Hello",          "stop",
+     5,  0,
+     0},
+    {"a stop string inside min_tokens",
+     "/v1/completions",      TEXT(STREAM ",\"stop\":\"l\",\"min_tokens\":4"),
+     {"Hellola", 7, 0, 5, 1, FX_FINISH_STOP, NULL},
+     "Hello",          "stop",
+     7,  0,
+     0},
     {"the worker fails",
      "/v1/chat/completions", CHAT(STREAM),
      {"He", 2, 0, 5, 1, FX_FINISH_ERROR, "out of luck"},
@@ -174,6 +192,34 @@ static void test_whole_fails(void **state) {
     json_decref(json);
 }
 
+/* All that schema 2 has. */
+static void test_task_sampling(void **state) {
+    struct stage *stage = *state;
+    json_t *json = ask_json(stage, "/v1/completions",
+                            TEXT(",\"typical_p\":0.5,\"presence_penalty\":-1,"
+                                 "\"frequency_penalty\":0.25,\"repetition_penalty\":1.25,"
+                                 "\"min_tokens\":3,\"ignore_eos\":true,\"stop\":[\"a\",\"bc\"],"
+                                 "\"logit_bias\":{\"7\":-100,\"259\":0.5}"),
+                            200);
+    json_decref(json);
+    Fractal__V1__GenerationTask *task =
+        fractal__v1__generation_task__unpack(NULL, stage->last_task_len, stage->last_task);
+    assert_non_null(task);
+    const Fractal__V1__SamplingParams *params = task->sampling;
+    assert_int_equal(task->schema, 2);
+    assert_int_equal(task->n_stop_ids, 0); /* ignored */
+    assert_int_equal(task->n_stop, 2);
+    assert_string_equal(task->stop[0], "a");
+    assert_string_equal(task->stop[1], "bc");
+    assert_true(params->typical_p == 0.5F && params->presence_penalty == -1);
+    assert_true(params->frequency_penalty == 0.25F && params->repetition_penalty == 1.25F);
+    assert_int_equal(params->min_tokens, 3);
+    assert_int_equal(params->n_logit_bias, 2);
+    assert_true(params->logit_bias[0]->id == 7 && params->logit_bias[0]->value == -100);
+    assert_true(params->logit_bias[1]->id == 259 && params->logit_bias[1]->value == 0.5F);
+    fractal__v1__generation_task__free_unpacked(task, NULL);
+}
+
 /* What the scheduler is handed. */
 static void test_task(void **state) {
     struct stage *stage = *state;
@@ -208,6 +254,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_whole, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_whole_fails, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_task, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(test_task_sampling, stage_setup, stage_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,7 +87,7 @@ static void no_tokens(struct stage_submission *s) {
     s->task.max_tokens = 0;
 }
 static void new_schema(struct stage_submission *s) {
-    s->task.schema = 2;
+    s->task.schema = 3;
 }
 static void no_model(struct stage_submission *s) {
     s->task.model = 0;

@@ -2,7 +2,9 @@
 /* A real Redis, the real scheduler and real workers over the bundled model, and the queue's API as
  * their client. Any failure inside fails the test; fleet_close leaves nothing behind. */
 #include <event2/event.h>
+#include "common/base/stops.h"
 #include "common/queue/queue.h"
+#include "engine/sampler.h"
 #include "fractal/v1/worker.pb-c.h"
 #include "tests/e2e/process.h"
 #include "tests/fx_test.h"
@@ -50,6 +52,10 @@ struct fleet_ask {
     uint32_t max_tokens;
     float temperature;
     uint64_t seed;
+    struct fx_sampling more; /* what temperature and seed do not say */
+    const char *stop[FX_STOPS_MAX];
+    size_t stop_count;
+    bool ignore_eos;
     fx_gen_id id;
     uint32_t tokens[FLEET_TOKENS_MAX], count;
     enum fx_finish finish;

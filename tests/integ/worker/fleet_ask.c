@@ -52,23 +52,57 @@ static void on_tokens(void *ctx, const struct fx_gen_tokens *news) {
         (void)snprintf(ask->detail, sizeof ask->detail, "%s", news->detail);
 }
 
+static struct fx_sampling sampling_of(const struct fleet_ask *ask) {
+    struct fx_sampling sampling = ask->more;
+    sampling.temperature = ask->temperature;
+    sampling.seed = ask->seed;
+    return sampling;
+}
+
+static void params_fill(const struct fx_sampling *from, Fractal__V1__SamplingParams *out) {
+    out->temperature = from->temperature;
+    out->seed_presence_case = FRACTAL__V1__SAMPLING_PARAMS__SEED_PRESENCE_SEED;
+    out->seed = from->seed;
+    out->top_k = from->top_k;
+    out->top_p = from->top_p;
+    out->min_p = from->min_p;
+    out->typical_p = from->typical_p;
+    out->presence_penalty = from->presence;
+    out->frequency_penalty = from->frequency;
+    out->repetition_penalty = from->repetition;
+    out->min_tokens = from->min_tokens;
+    out->choice = from->choice;
+}
+
+enum { BIASES = 8 };
+
 static size_t task_pack(const struct fleet_ask *ask, uint8_t *out) {
     Fractal__V1__GenerationTask task = FRACTAL__V1__GENERATION_TASK__INIT;
     Fractal__V1__SamplingParams params = FRACTAL__V1__SAMPLING_PARAMS__INIT;
+    Fractal__V1__SamplingBias biases[BIASES], *to[BIASES];
     uint32_t stop = 257;
     struct fleet_ask copy = *ask;
-    params.temperature = ask->temperature;
-    params.seed_presence_case = FRACTAL__V1__SAMPLING_PARAMS__SEED_PRESENCE_SEED;
-    params.seed = ask->seed;
-    task.schema = 1;
+    struct fx_sampling sampling = sampling_of(ask);
+    params_fill(&sampling, &params);
+    for (uint32_t i = 0; i < sampling.bias_count; i++) {
+        fractal__v1__sampling_bias__init(&biases[i]);
+        biases[i].id = sampling.bias[i].id;
+        biases[i].value = sampling.bias[i].value;
+        to[i] = &biases[i];
+    }
+    params.n_logit_bias = sampling.bias_count;
+    params.logit_bias = to;
+    task.schema = 2;
     task.id = (ProtobufCBinaryData){sizeof(copy.id), copy.id.bytes};
     task.tenant = TENANT;
     task.model = fx_model_number(FLEET_MODEL);
     task.n_prompt_ids = ask->prompt_count;
     task.prompt_ids = copy.prompt;
     task.max_tokens = ask->max_tokens;
-    task.n_stop_ids = 1;
+    task.n_stop_ids = !ask->ignore_eos;
     task.stop_ids = &stop;
+    task.n_stop = ask->stop_count;
+    task.stop = (char **)(uintptr_t)copy.stop;
     task.sampling = &params;
     return fractal__v1__generation_task__pack(&task, out);
 }
@@ -169,9 +203,9 @@ void fleet_expect(struct fleet *fleet, const struct fleet_ask *ask) {
         .prompt = ask->prompt,
         .prompt_count = ask->prompt_count,
         .stops = &stop,
-        .stop_count = 1,
+        .stop_count = !ask->ignore_eos,
         .max_tokens = ask->max_tokens,
-        .sampling = {.temperature = ask->temperature, .seed = ask->seed}
+        .sampling = sampling_of(ask),
     };
     if (!fx_engine_open(&opts, &engine, &err) || !fx_engine_add(engine, &sequence, &number, &err))
         fail_msg("%s", err.text);

@@ -51,7 +51,25 @@ static void add(struct rig *rig, const struct row *row, uint32_t seed) {
     for (uint32_t i = 0; i < PROMPT; i++)
         prompt[i] = rig_random(&seed, 256);
     struct fx_sequence sequence = rig_sequence(prompt, PROMPT, TOKENS);
-    sequence.sampling = (struct fx_sampling){row->temperature, 50, 0.95F, 0.01F, seed, 0};
+    const struct fx_bias bias[] = {
+        {seed % 256, 4 },
+        {3,          -1}
+    };
+    const uint32_t stop = 5;
+    sequence.stops = &stop;
+    sequence.stop_count = 1;
+    sequence.sampling = (struct fx_sampling){.temperature = row->temperature,
+                                             .top_k = 50,
+                                             .top_p = 0.95F,
+                                             .min_p = 0.01F,
+                                             .seed = seed,
+                                             .typical_p = 0.9F,
+                                             .presence = 0.5F,
+                                             .frequency = 0.5F,
+                                             .repetition = 1.1F,
+                                             .min_tokens = TOKENS,
+                                             .bias = bias,
+                                             .bias_count = FX_TEST_COUNT(bias)};
     (void)rig_add(rig, &sequence);
 }
 

@@ -8,10 +8,11 @@ static const float logits[VOCAB] = {1.0F, 3.5F, -2.0F, 3.5F, 0.25F, 2.75F, -7.0F
 
 static bool draw(const struct fx_sampling *sampling, uint32_t position, const float *row,
                  uint32_t vocab, uint32_t *token, fx_error *err) {
-    static float weights[4096];
+    static float weights[4096], adjusted[4096];
     static uint32_t ids[4096];
-    const struct fx_sample_scratch scratch = {weights, ids};
-    return fx_sample(sampling, position, row, vocab, &scratch, token, err);
+    const struct fx_sample_scratch scratch = {weights, adjusted, ids};
+    const struct fx_sample_row from = {.logits = row, .vocab = vocab, .number = position};
+    return fx_sample(sampling, &from, &scratch, token, err);
 }
 
 static uint32_t drawn(const struct fx_sampling *sampling, uint32_t position, const float *row,
@@ -30,19 +31,27 @@ struct row {
     uint32_t want[DRAWS];
 };
 static const struct row rows[] = {
-    {"temperature 1",                 {1.0F, 0, 0, 0, 1, 0},    {7, 3, 1, 5, 1, 1, 3, 7, 4, 3, 5, 7, 0, 7, 1, 7}},
-    {"temperature 0.8, wide seed",
-     {0.8F, 0, 0, 0, 1099511627781U, 0},
-     {5, 3, 7, 5, 3, 5, 5, 5, 7, 3, 3, 7, 7, 7, 7, 1}                                                           },
-    {"another choice",
-     {0.8F, 0, 0, 0, 1099511627781U, 1},
-     {7, 5, 5, 1, 1, 3, 1, 3, 7, 7, 3, 1, 3, 1, 5, 7}                                                           },
-    {"top_k 3",                       {1.5F, 3, 0, 0, 9, 0},    {3, 3, 7, 1, 1, 3, 1, 1, 1, 1, 3, 3, 7, 7, 1, 3}},
-    {"top_p 0.7",                     {1.0F, 0, 0.7F, 0, 9, 0}, {3, 3, 7, 1, 1, 3, 1, 1, 1, 1, 3, 3, 7, 7, 1, 3}},
-    {"min_p 0.5",                     {2.0F, 0, 0, 0.5F, 9, 0}, {3, 3, 5, 1, 1, 3, 1, 3, 1, 1, 3, 3, 7, 7, 1, 3}},
-    {"top_k 5, top_p 0.8, min_p 0.3",
-     {2.0F, 5, 0.8F, 0.3F, 9, 0},
-     {3, 3, 7, 1, 1, 3, 1, 3, 1, 1, 3, 3, 7, 5, 1, 3}                                                           },
+    {.name = "temperature 1",
+     .sampling = {.temperature = 1.0F, .seed = 1},
+     .want = {7, 3, 1, 5, 1, 1, 3, 7, 4, 3, 5, 7, 0, 7, 1, 7}},
+    {.name = "temperature 0.8, wide seed",
+     .sampling = {.temperature = 0.8F, .seed = 1099511627781U},
+     .want = {5, 3, 7, 5, 3, 5, 5, 5, 7, 3, 3, 7, 7, 7, 7, 1}},
+    {.name = "another choice",
+     .sampling = {.temperature = 0.8F, .seed = 1099511627781U, .choice = 1},
+     .want = {7, 5, 5, 1, 1, 3, 1, 3, 7, 7, 3, 1, 3, 1, 5, 7}},
+    {.name = "top_k 3",
+     .sampling = {.temperature = 1.5F, .top_k = 3, .seed = 9},
+     .want = {3, 3, 7, 1, 1, 3, 1, 1, 1, 1, 3, 3, 7, 7, 1, 3}},
+    {.name = "top_p 0.7",
+     .sampling = {.temperature = 1.0F, .top_p = 0.7F, .seed = 9},
+     .want = {3, 3, 7, 1, 1, 3, 1, 1, 1, 1, 3, 3, 7, 7, 1, 3}},
+    {.name = "min_p 0.5",
+     .sampling = {.temperature = 2.0F, .min_p = 0.5F, .seed = 9},
+     .want = {3, 3, 5, 1, 1, 3, 1, 3, 1, 1, 3, 3, 7, 7, 1, 3}},
+    {.name = "top_k 5, top_p 0.8, min_p 0.3",
+     .sampling = {.temperature = 2.0F, .top_k = 5, .top_p = 0.8F, .min_p = 0.3F, .seed = 9},
+     .want = {3, 3, 7, 1, 1, 3, 1, 3, 1, 1, 3, 3, 7, 5, 1, 3}},
 };
 
 static void test_known(void **state) {
@@ -53,7 +62,8 @@ static void test_known(void **state) {
 
 static void test_greedy(void **state) {
     (void)state;
-    const struct fx_sampling greedy = {0, 2, 0.5F, 0.5F, 1, 0};
+    const struct fx_sampling greedy = {
+        .temperature = 0, .top_k = 2, .top_p = 0.5F, .min_p = 0.5F, .seed = 1};
     assert_int_equal(drawn(&greedy, 1, logits, VOCAB), 1); /* 3 is as large */
     const float flat[3] = {-1, -1, -1};
     assert_int_equal(drawn(&greedy, 7, flat, 3), 0);
@@ -130,29 +140,43 @@ static void test_not_numbers(void **state) {
         }
 }
 
+static void check(bool good, struct fx_sampling sampling) {
+    fx_error err = {0};
+    assert_int_equal(fx_sampling_check(&sampling, 10, &err), good);
+    if (!good) assert_int_equal(err.code, FX_INVALID_ARGUMENT);
+}
+#define CHECK(good, ...) check(good, (struct fx_sampling){__VA_ARGS__})
+
 static void test_check(void **state) {
     (void)state;
-    const struct fx_sampling good[] = {
-        {0, 0,          0, 0, 0,          0},
-        {2, UINT32_MAX, 1, 1, UINT64_MAX, 9}
-    };
-    const struct fx_sampling bad[] = {
-        {-0.1F, 0, 0,     0,         0, 0},
-        {2.01F, 0, 0,     0,         0, 0},
-        {NAN,   0, 0,     0,         0, 0},
-        {1,     0, 1.1F,  0,         0, 0},
-        {1,     0, -0.1F, 0,         0, 0},
-        {1,     0, NAN,   0,         0, 0},
-        {1,     0, 0,     1.5F,      0, 0},
-        {1,     0, 0,     -INFINITY, 0, 0}
-    };
-    for (size_t i = 0; i < FX_TEST_COUNT(good); i++)
-        assert_true(fx_sampling_check(&good[i], &(fx_error){0}));
-    for (size_t i = 0; i < FX_TEST_COUNT(bad); i++) {
-        fx_error err = {0};
-        assert_false(fx_sampling_check(&bad[i], &err));
-        assert_int_equal(err.code, FX_INVALID_ARGUMENT);
-    }
+    const struct fx_bias last = {9, -100}, past = {10, 1}, heavy = {1, 100.5F}, odd = {1, NAN};
+    CHECK(true, .temperature = 0);
+    CHECK(true, .temperature = 2, .top_k = UINT32_MAX, .top_p = 1, .min_p = 1, .seed = UINT64_MAX);
+    CHECK(true, .typical_p = 1, .presence = -2, .frequency = 2, .repetition = 0.1F);
+    CHECK(true, .presence = 2, .frequency = -2, .repetition = 10, .min_tokens = UINT32_MAX);
+    CHECK(true, .bias = &last, .bias_count = 1);
+    CHECK(false, .temperature = -0.1F);
+    CHECK(false, .temperature = 2.01F);
+    CHECK(false, .temperature = NAN);
+    CHECK(false, .top_p = 1.1F);
+    CHECK(false, .top_p = -0.1F);
+    CHECK(false, .top_p = NAN);
+    CHECK(false, .min_p = 1.5F);
+    CHECK(false, .min_p = -INFINITY);
+    CHECK(false, .typical_p = 1.01F);
+    CHECK(false, .typical_p = NAN);
+    CHECK(false, .presence = 2.01F);
+    CHECK(false, .presence = -INFINITY);
+    CHECK(false, .frequency = -2.01F);
+    CHECK(false, .frequency = NAN);
+    CHECK(false, .repetition = 0.05F);
+    CHECK(false, .repetition = 11);
+    CHECK(false, .repetition = -1);
+    CHECK(false, .repetition = NAN);
+    CHECK(false, .bias = &past, .bias_count = 1);
+    CHECK(false, .bias = &heavy, .bias_count = 1);
+    CHECK(false, .bias = &odd, .bias_count = 1);
+    CHECK(false, .bias = &last, .bias_count = FX_BIASES_MAX + 1);
 }
 
 /* The heap against a plain sort, on rows with many ties. */

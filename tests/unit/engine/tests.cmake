@@ -1,4 +1,4 @@
-foreach(name IN ITEMS kv philox sampler)
+foreach(name IN ITEMS kv philox sampler sampling)
   fx_add_test(unit/engine/test_${name}.c LABELS unit DEPS fx_engine)
 endforeach()
 
@@ -18,5 +18,5 @@ fx_add_test(unit/engine/test_heap.c LABELS unit DEPS fx_test_engine
 
 # The worker's engine thread needs no gRPC, so it is tested here, where TSan reaches it.
 fx_add_library(fx_test_engine_thread SOURCES ${CMAKE_SOURCE_DIR}/services/worker/engine_thread.c
-  DEPS fx_engine fx_queue)
+  ${CMAKE_SOURCE_DIR}/services/worker/stop.c DEPS fx_engine fx_queue fx_text)
 fx_add_test(unit/engine/test_thread.c LABELS unit DEPS fx_test_engine_thread fx_test_engine)

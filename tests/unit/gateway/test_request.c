@@ -70,14 +70,51 @@ static const struct row {
     {"n 0",                               GW_CHAT,       CHAT(",\"n\":0"),                                                         GW_UNSUPPORTED, "n"                     },
     {"stop null",                         GW_CHAT,       CHAT(",\"stop\":null"),                                                   -1,             NULL                    },
     {"stop []",                           GW_CHAT,       CHAT(",\"stop\":[]"),                                                     -1,             NULL                    },
-    {"stop text",                         GW_CHAT,       CHAT(",\"stop\":\"x\""),                                                  GW_UNSUPPORTED, "stop"                  },
-    {"stop empty text",                   GW_CHAT,       CHAT(",\"stop\":\"\""),                                                   GW_UNSUPPORTED, "stop"                  },
-    {"stop [\"\"]",                       GW_CHAT,       CHAT(",\"stop\":[\"\"]"),                                                 GW_UNSUPPORTED, "stop"                  },
+    {"stop text",                         GW_CHAT,       CHAT(",\"stop\":\"x\""),                                                  -1,             NULL                    },
+    {"four stops",                        GW_CHAT,       CHAT(",\"stop\":[\"a\",\"b\",\"c\",\"d\"]"),                              -1,             NULL                    },
+    {"five stops",                        GW_CHAT,       CHAT(",\"stop\":[\"a\",\"b\",\"c\",\"d\",\"e\"]"),                        GW_BAD_VALUE,
+     "stop"                                                                                                                                                                },
+    {"stop empty text",                   GW_CHAT,       CHAT(",\"stop\":\"\""),                                                   GW_BAD_VALUE,   "stop"                  },
+    {"stop [\"\"]",                       GW_CHAT,       CHAT(",\"stop\":[\"\"]"),                                                 GW_BAD_VALUE,   "stop"                  },
+    {"stop ok, empty",                    GW_CHAT,       CHAT(",\"stop\":[\"ok\",\"\"]"),                                          GW_BAD_VALUE,   "stop"                  },
+    {"stop number",                       GW_CHAT,       CHAT(",\"stop\":5"),                                                      GW_BAD_VALUE,   "stop"                  },
+    {"stop numbers",                      GW_CHAT,       CHAT(",\"stop\":[5]"),                                                    GW_BAD_VALUE,   "stop"                  },
+    {"stop {}",                           GW_CHAT,       CHAT(",\"stop\":{}"),                                                     GW_BAD_VALUE,   "stop"                  },
+    {"stop in completion",                GW_COMPLETION, TEXT(",\"stop\":[\"\"]"),                                                 GW_BAD_VALUE,   "stop"                  },
+    {"logit_bias",                        GW_CHAT,       CHAT(",\"logit_bias\":{\"0\":-100,\"4294967295\":100.0}"),                -1,             NULL                    },
+    {"logit_bias -1",                     GW_CHAT,       CHAT(",\"logit_bias\":{\"-1\":5}"),                                       GW_BAD_VALUE,   "logit_bias"            },
+    {"logit_bias abc",                    GW_CHAT,       CHAT(",\"logit_bias\":{\"abc\":5}"),                                      GW_BAD_VALUE,   "logit_bias"            },
+    {"logit_bias 1e308",                  GW_CHAT,       CHAT(",\"logit_bias\":{\"1\":1e308}"),                                    GW_BAD_VALUE,
+     "logit_bias"                                                                                                                                                          },
+    {"logit_bias 100.1",                  GW_CHAT,       CHAT(",\"logit_bias\":{\"1\":100.1}"),                                    GW_BAD_VALUE,
+     "logit_bias"                                                                                                                                                          },
+    {"logit_bias text",                   GW_CHAT,       CHAT(",\"logit_bias\":{\"1\":\"5\"}"),                                    GW_BAD_VALUE,   "logit_bias"            },
+    {"logit_bias 01",                     GW_CHAT,       CHAT(",\"logit_bias\":{\"01\":5}"),                                       GW_BAD_VALUE,   "logit_bias"            },
+    {"logit_bias empty key",              GW_CHAT,       CHAT(",\"logit_bias\":{\"\":5}"),                                         GW_BAD_VALUE,   "logit_bias"            },
+    {"logit_bias 2^32",                   GW_CHAT,       CHAT(",\"logit_bias\":{\"4294967296\":5}"),                               GW_BAD_VALUE,
+     "logit_bias"                                                                                                                                                          },
+    {"logit_bias []",                     GW_CHAT,       CHAT(",\"logit_bias\":[]"),                                               GW_BAD_VALUE,   "logit_bias"            },
+    {"presence_penalty -2",               GW_CHAT,       CHAT(",\"presence_penalty\":-2"),                                         -1,             NULL                    },
+    {"presence_penalty 2.1",              GW_CHAT,       CHAT(",\"presence_penalty\":2.1"),                                        GW_BAD_VALUE,
+     "presence_penalty"                                                                                                                                                    },
+    {"frequency_penalty 2",               GW_CHAT,       CHAT(",\"frequency_penalty\":2"),                                         -1,             NULL                    },
+    {"frequency_penalty -3",              GW_CHAT,       CHAT(",\"frequency_penalty\":-3"),                                        GW_BAD_VALUE,
+     "frequency_penalty"                                                                                                                                                   },
+    {"repetition_penalty 1.5",            GW_CHAT,       CHAT(",\"repetition_penalty\":1.5"),                                      -1,             NULL                    },
+    {"repetition_penalty 0",              GW_CHAT,       CHAT(",\"repetition_penalty\":0"),                                        GW_BAD_VALUE,
+     "repetition_penalty"                                                                                                                                                  },
+    {"typical_p 0.5",                     GW_CHAT,       CHAT(",\"typical_p\":0.5"),                                               -1,             NULL                    },
+    {"typical_p 2",                       GW_CHAT,       CHAT(",\"typical_p\":2"),                                                 GW_BAD_VALUE,   "typical_p"             },
+    {"ignore_eos",                        GW_CHAT,       CHAT(",\"ignore_eos\":true,\"min_tokens\":3,\"max_tokens\":3"),           -1,
+     NULL                                                                                                                                                                  },
+    {"ignore_eos 1",                      GW_CHAT,       CHAT(",\"ignore_eos\":1"),                                                GW_BAD_VALUE,   "ignore_eos"            },
+    {"min_tokens -1",                     GW_CHAT,       CHAT(",\"min_tokens\":-1"),                                               GW_BAD_VALUE,   "min_tokens"            },
+    {"min_tokens above max_tokens",       GW_CHAT,       CHAT(",\"min_tokens\":4,\"max_tokens\":3"),
+     GW_BAD_VALUE,                                                                                                                                 "min_tokens"            },
     {"logprobs false",                    GW_CHAT,       CHAT(",\"logprobs\":false"),                                              -1,             NULL                    },
     {"logprobs true",                     GW_CHAT,       CHAT(",\"logprobs\":true"),                                               GW_UNSUPPORTED, "logprobs"              },
     {"logprobs 0, completion",            GW_COMPLETION, TEXT(",\"logprobs\":0"),                                                  GW_UNSUPPORTED, "logprobs"              },
     {"logit_bias {}",                     GW_CHAT,       CHAT(",\"logit_bias\":{}"),                                               -1,             NULL                    },
-    {"logit_bias",                        GW_CHAT,       CHAT(",\"logit_bias\":{\"1\":1e308}"),                                    GW_UNSUPPORTED, "logit_bias"            },
     {"tools []",                          GW_CHAT,       CHAT(",\"tools\":[]"),                                                    -1,             NULL                    },
     {"tools",                             GW_CHAT,       CHAT(",\"tools\":[{}]"),                                                  GW_UNSUPPORTED, "tools"                 },
     {"tool_choice none",                  GW_CHAT,       CHAT(",\"tool_choice\":\"none\""),                                        -1,             NULL                    },
@@ -90,8 +127,6 @@ static const struct row {
     {"modalities audio",                  GW_CHAT,       CHAT(",\"modalities\":[\"text\",\"audio\"]"),                             GW_UNSUPPORTED,
      "modalities"                                                                                                                                                          },
     {"presence_penalty 0",                GW_CHAT,       CHAT(",\"presence_penalty\":0.0"),                                        -1,             NULL                    },
-    {"presence_penalty",                  GW_CHAT,       CHAT(",\"presence_penalty\":0.1"),                                        GW_UNSUPPORTED,
-     "presence_penalty"                                                                                                                                                    },
     {"echo true",                         GW_COMPLETION, TEXT(",\"echo\":true"),                                                   GW_UNSUPPORTED, "echo"                  },
     {"suffix",                            GW_COMPLETION, TEXT(",\"suffix\":\"\",\"best_of\":1"),                                   -1,             NULL                    },
 
@@ -174,6 +209,47 @@ static void test_values(void **state) {
     gw_request_done(&request);
 }
 
+static void test_sampling(void **state) {
+    (void)state;
+    struct gw_request request = {0};
+    struct gw_problem problem = {0};
+    const char *body = TEXT(",\"typical_p\":0.5,\"presence_penalty\":-1,\"frequency_penalty\":0.25,"
+                            "\"repetition_penalty\":1.25,\"min_tokens\":5,\"ignore_eos\":true,"
+                            "\"stop\":[\"a\",\"bc\"],\"logit_bias\":{\"7\":-100,\"259\":0.5}");
+    assert_true(gw_request_parse(GW_COMPLETION, fx_span_str(body), &request, &problem));
+    assert_true(request.typical_p == 0.5F && request.presence == -1 && request.frequency == 0.25F);
+    assert_true(request.repetition == 1.25F && request.ignore_eos);
+    assert_int_equal(request.min_tokens, 5);
+    assert_int_equal(request.bias_count, 2);
+    assert_true(request.bias[0].id == 7 && request.bias[0].value == -100);
+    assert_true(request.bias[1].id == 259 && request.bias[1].value == 0.5F);
+    assert_true(gw_request_check_ids(&request, 260, &problem));
+    assert_false(gw_request_check_ids(&request, 259, &problem));
+    assert_string_equal(problem.param, "logit_bias");
+    gw_request_drop_json(&request);
+    assert_int_equal(request.stop_count, 2);
+    assert_string_equal(request.stop[0], "a");
+    assert_string_equal(request.stop[1], "bc");
+    gw_request_done(&request);
+    gw_request_done(&request);
+}
+
+/* As long as it may be, and one byte more. */
+static void test_long_stop(void **state) {
+    (void)state;
+    for (int more = 0; more < 2; more++) {
+        struct gw_request request = {0};
+        struct gw_problem problem = {0};
+        char stop[GW_STOP_BYTES_MAX + 2] = {0}, body[GW_STOP_BYTES_MAX + 128];
+        memset(stop, 'a', (size_t)GW_STOP_BYTES_MAX + (size_t)more);
+        (void)snprintf(body, sizeof body, TEXT(",\"stop\":\"%s\""), stop);
+        assert_int_equal(gw_request_parse(GW_COMPLETION, fx_span_str(body), &request, &problem),
+                         !more);
+        if (more) assert_string_equal(problem.param, "stop");
+        gw_request_done(&request);
+    }
+}
+
 static void test_defaults(void **state) {
     (void)state;
     struct gw_request request = {0};
@@ -191,10 +267,11 @@ static void test_defaults(void **state) {
 }
 
 int main(void) {
-    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 2] = {cmocka_unit_test(test_values),
-                                                        cmocka_unit_test(test_defaults)};
+    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 4] = {
+        cmocka_unit_test(test_values), cmocka_unit_test(test_sampling),
+        cmocka_unit_test(test_long_stop), cmocka_unit_test(test_defaults)};
     for (size_t i = 0; i < FX_TEST_COUNT(rows); i++)
-        tests[i + 2] = (struct CMUnitTest){rows[i].name, test_refusals, NULL, NULL,
+        tests[i + 4] = (struct CMUnitTest){rows[i].name, test_refusals, NULL, NULL,
                                            (void *)(uintptr_t)&rows[i]};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
