@@ -35,6 +35,7 @@ static void spawn(const struct stage *stage, struct process *process) {
     (void)(snprintf(text[count], sizeof text[0], __VA_ARGS__), env[count] = text[count], count++)
     SET("FX_HTTP_ADDR=127.0.0.1:%u", process->port);
     SET("FX_ADMIN_ADDR=127.0.0.1:0");
+    SET("FX_GRPC_ADDR=127.0.0.1:0");
     SET("FX_TENANT_ADDR=%s", stage->address);
     SET("FX_SCHEDULER_ADDR=%s", stage->address);
     SET("FX_SLICER_ADDR=%s", stage->address);
