@@ -1,5 +1,6 @@
 #pragma once
 #include "common/base/error.h"
+#include "common/base/logprob.h"
 #include "common/model/store.h"
 #include "engine/sampler.h"
 #include <stddef.h>
@@ -55,6 +56,8 @@ struct fx_sequence {
     uint32_t stop_count;
     uint32_t max_tokens; /* generated, logged ones included, >= 1; the context is a ceiling too */
     struct fx_sampling sampling;
+    uint32_t logprobs; /* wanted of each token: 0 = none, else its own and those of the likeliest
+                          logprobs - 1, by the raw logits; <= FX_LOGPROBS_MAX */
 };
 
 /** Copies `sequence` into a free slot. `out` is its number until it ends or is removed.
@@ -77,7 +80,8 @@ struct fx_engine_result {
     uint32_t number; /* of the token, from 1; 0: no token */
     uint32_t token;
     enum fx_engine_end end;
-    const char *detail; /* "" unless FAILED; borrowed until the next step */
+    const char *detail;                /* "" unless FAILED; borrowed until the next step */
+    const struct fx_logprob *logprobs; /* [logprobs wanted] of the token; NULL: none; borrowed */
 };
 
 /** One step of the continuous batch: a row for each sequence that decodes, then prefill chunks of

@@ -14,6 +14,8 @@ struct fx_engine__slot {
     uint32_t count_max; /* ends when count reaches it */
     uint32_t stops[FX_ENGINE_STOPS_MAX], stop_count;
     struct fx_sampling sampling;
+    struct fx_logprob *logprobs; /* [FX_LOGPROBS_MAX] of the last token */
+    uint32_t logprob_count;
     struct fx_bias *biases;  /* [FX_BIASES_MAX]; sampling.bias points here */
     uint32_t rows;           /* of this step */
     enum fx_engine_end over; /* ended before its first step: nothing to compute */
@@ -45,6 +47,7 @@ struct fx_engine {
     struct fx_engine__slot *slots;
     uint32_t *ids;                /* of all slots */
     struct fx_bias *biases;       /* of all slots */
+    struct fx_logprob *logprobs;  /* of all slots */
     uint32_t *order, order_count; /* slots in use, oldest first */
     uint32_t *tokens, *positions, *sequences, *logit_of;
     struct fx_step step;

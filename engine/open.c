@@ -131,6 +131,7 @@ static FX_MUST bool tables_open(fx_engine *engine, fx_error *err) {
     engine->slots = fx_alloc(opts->slots, sizeof(*engine->slots));
     engine->ids = fx_alloc((size_t)opts->slots * opts->context_max, sizeof(*engine->ids));
     engine->biases = fx_alloc((size_t)opts->slots * FX_BIASES_MAX, sizeof(*engine->biases));
+    engine->logprobs = fx_alloc((size_t)opts->slots * FX_LOGPROBS_MAX, sizeof(*engine->logprobs));
     engine->order = fx_alloc(opts->slots, sizeof(*engine->order));
     engine->tokens = fx_alloc(opts->rows_max, sizeof(*engine->tokens));
     engine->positions = fx_alloc(opts->rows_max, sizeof(*engine->positions));
@@ -144,11 +145,12 @@ static FX_MUST bool tables_open(fx_engine *engine, fx_error *err) {
     engine->details = fx_alloc(opts->slots, sizeof(*engine->details));
     if (!engine->slots || !engine->ids || !engine->order || !engine->tokens || !engine->positions ||
         !engine->sequences || !engine->logit_of || !engine->traced || !engine->scratch.weights ||
-        !engine->scratch.logits || !engine->scratch.ids || !engine->biases || !engine->results ||
-        !engine->details)
+        !engine->scratch.logits || !engine->scratch.ids || !engine->biases || !engine->logprobs ||
+        !engine->results || !engine->details)
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "tables of %u sequences", opts->slots);
     for (uint32_t i = 0; i < opts->slots; i++) {
         engine->slots[i].ids = engine->ids + (size_t)i * opts->context_max;
+        engine->slots[i].logprobs = engine->logprobs + (size_t)i * FX_LOGPROBS_MAX;
         engine->slots[i].biases = engine->biases + (size_t)i * FX_BIASES_MAX;
     }
     return true;
@@ -170,11 +172,12 @@ bool fx_engine_open(const struct fx_engine_opts *opts, fx_engine **out, fx_error
 }
 
 static void buffers_free(fx_engine *engine) {
-    void *const buffers[] = {
-        engine->layers,   engine->experts, engine->slots,           engine->ids,
-        engine->order,    engine->tokens,  engine->positions,       engine->sequences,
-        engine->logit_of, engine->traced,  engine->scratch.weights, engine->scratch.ids,
-        engine->results,  engine->details, engine->scratch.logits,  engine->biases};
+    void *const buffers[] = {engine->layers,    engine->experts,         engine->slots,
+                             engine->ids,       engine->order,           engine->tokens,
+                             engine->positions, engine->sequences,       engine->logit_of,
+                             engine->traced,    engine->scratch.weights, engine->scratch.ids,
+                             engine->results,   engine->details,         engine->scratch.logits,
+                             engine->biases,    engine->logprobs};
     for (size_t i = 0; i < FX_COUNT(buffers); i++)
         free(buffers[i]);
 }

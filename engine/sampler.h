@@ -8,10 +8,7 @@
 #define FX_REPETITION_MAX 10.0F
 #define FX_BIAS_MAX 100.0F /* either sign */
 
-enum {
-    FX_BIASES_MAX = 1024,    /* of a sequence */
-    FX_TOP_LOGPROBS_MAX = 20 /* beside the drawn token's */
-};
+enum { FX_BIASES_MAX = 1024 }; /* of a sequence */
 
 /** Added to one id's logit. */
 struct fx_bias {

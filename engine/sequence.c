@@ -24,6 +24,9 @@ static FX_MUST bool sequence_check(const fx_engine *engine, const struct fx_sequ
     if (sequence->stop_count > FX_ENGINE_STOPS_MAX)
         return fx_fail(err, FX_INVALID_ARGUMENT, "%u stop ids: at most %d", sequence->stop_count,
                        FX_ENGINE_STOPS_MAX);
+    if (sequence->logprobs > FX_LOGPROBS_MAX)
+        return fx_fail(err, FX_INVALID_ARGUMENT, "top_logprobs must be 0 to %d",
+                       FX_TOP_LOGPROBS_MAX);
     return fx_sampling_check(&sequence->sampling, engine->config->vocabulary, err) &&
            ids_check(engine, sequence->prompt, sequence->prompt_count, "prompt", err) &&
            ids_check(engine, sequence->logged, sequence->logged_count, "logged", err);
@@ -57,6 +60,7 @@ static void slot_fill(const fx_engine *engine, struct fx_engine__slot *slot,
     slot->count_max =
         sum_capped(sequence->prompt_count, sequence->max_tokens, engine->opts.context_max);
     slot->stop_count = sequence->stop_count;
+    slot->logprob_count = sequence->logprobs;
     slot->sampling = sequence->sampling;
     slot->sampling.bias = slot->biases;
     for (uint32_t i = 0; i < sequence->sampling.bias_count; i++)

@@ -1,4 +1,5 @@
 #include "engine/engine_internal.h"
+#include "engine/logprobs.h"
 #include <stdio.h>
 
 static void result_add(fx_engine *engine, struct fx_engine_result result) {
@@ -11,8 +12,8 @@ static void results_of_ended(fx_engine *engine) {
     for (uint32_t age = engine->order_count; age-- > 0;) {
         uint32_t number = engine->order[age];
         if (engine->slots[number].over != FX_ENGINE_RUNS)
-            result_add(engine,
-                       (struct fx_engine_result){number, 0, 0, engine->slots[number].over, ""});
+            result_add(engine, (struct fx_engine_result){number, 0, 0, engine->slots[number].over,
+                                                         "", NULL});
     }
 }
 
@@ -44,6 +45,14 @@ static struct fx_sample_row row_of(const fx_engine *engine, const struct fx_engi
     };
 }
 
+static const struct fx_logprob *logprobs_of(const fx_engine *engine,
+                                            const struct fx_engine__slot *slot, uint32_t token,
+                                            const float *logits) {
+    if (!slot->logprob_count) return NULL;
+    fx_logprobs(logits, engine->config->vocabulary, token, slot->logprob_count - 1, slot->logprobs);
+    return slot->logprobs;
+}
+
 /* Draws the next token of a sequence from its logits. */
 static void sample_row(fx_engine *engine, uint32_t number, const float *logits) {
     struct fx_engine__slot *slot = &engine->slots[number];
@@ -54,13 +63,14 @@ static void sample_row(fx_engine *engine, uint32_t number, const float *logits) 
         char *detail = engine->details[number];
         (void)snprintf(detail, FX_ENGINE_DETAIL_MAX, "token %u: %.100s", place, why.text);
         engine->stats.rows_failed++;
-        result_add(engine, (struct fx_engine_result){number, 0, 0, FX_ENGINE_FAILED, detail});
+        result_add(engine, (struct fx_engine_result){number, 0, 0, FX_ENGINE_FAILED, detail, NULL});
         return;
     }
     slot->ids[slot->count++] = token;
     engine->stats.tokens_decoded++;
     enum fx_engine_end end = fx_engine__end_of(slot);
-    result_add(engine, (struct fx_engine_result){number, place, token, end, ""});
+    result_add(engine, (struct fx_engine_result){number, place, token, end, "",
+                                                 logprobs_of(engine, slot, token, logits)});
 }
 
 static void results_of_rows(fx_engine *engine) {

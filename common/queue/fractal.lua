@@ -1,11 +1,12 @@
-#!lua name=fx1
+#!lua name=fx2
 --[[ The generations' queue. Every key of a call carries the tag {m<model>} and comes in KEYS; none is
 computed here. Channels and numbers come in ARGV. Time is Redis's own.
 
 key                    type    what                                            expiry
 fx:{m}:gen:<id>        hash    one generation, fields below                    retain after the end
-fx:{m}:log:<id>        stream  <n>-0 {t token}, n >= 1; <n>-1 {f reason d text} retain after the end
-                               is the finish record behind the last token n
+fx:{m}:log:<id>        stream  <n>-0 {t token [l logprobs]}, n >= 1;           retain after the end
+                               <n>-1 {f reason d text} is the finish record
+                               behind the last token n
 fx:{m}:wait:<tenant>   zset    backlog: id by order of submission              none; empty = gone
 fx:{m}:tenants         zset    tenants with a backlog by virtual start time    none; empty = gone
 fx:{m}:debt            zset    other tenants whose finish tag is ahead of it   pruned as time passes
@@ -320,14 +321,14 @@ local function pull(keys, args)
   return {more, taken}
 end
 
--- ---- append: KEYS gen log leases   ARGV id epoch first lease_ms hint, token...
+-- ---- append: KEYS gen log leases   ARGV id epoch first lease_ms hint, token[/logprobs]...
 
 -- Are the tokens of ARGV that are logged already the logged ones?
 local function repeats(log, first, last, args)
   local entries = call('XRANGE', log, string.format('%.0f-0', first),
     string.format('%.0f-0', last))
   for i, entry in ipairs(entries) do
-    if entry[2][2] ~= args[5 + i] then return false end
+    if entry[2][2] ~= string.match(args[5 + i], '^%d+') then return false end
   end
   return #entries == last - first + 1
 end
@@ -335,7 +336,13 @@ end
 local function log_tokens(k, g, first, args, hint)
   local from = g.n - first + 2
   for i = from, #args - 5 do
-    call('XADD', k.log, string.format('%.0f-0', first + i - 1), 't', args[5 + i])
+    local token, logprobs = string.match(args[5 + i], '^(%d+)/?(.*)$')
+    local entry = string.format('%.0f-0', first + i - 1)
+    if logprobs == '' then
+      call('XADD', k.log, entry, 't', token)
+    else
+      call('XADD', k.log, entry, 't', token, 'l', logprobs)
+    end
   end
   if g.n == 0 then call('HSET', k.gen, 'num', call('HGET', k.gen, 'pnum')) end
   call('HSET', k.gen, 'n', first + #args - 6)
@@ -521,16 +528,16 @@ local function stats(keys, args)
 end
 
 -- Only submit is refused when Redis is out of memory: the others lead to memory coming free.
-redis.register_function('fx1_submit', submit)
+redis.register_function('fx2_submit', submit)
 local function register(name, callback)
   redis.register_function{function_name = name, callback = callback, flags = {'allow-oom'}}
 end
-register('fx1_dispatch', dispatch)
-register('fx1_pull', pull)
-register('fx1_append', append)
-register('fx1_finish', finish)
-register('fx1_renew', renew)
-register('fx1_reclaim', reclaim)
-register('fx1_cancel', cancel)
-register('fx1_beat', beat)
-redis.register_function{function_name = 'fx1_stats', callback = stats, flags = {'no-writes'}}
+register('fx2_dispatch', dispatch)
+register('fx2_pull', pull)
+register('fx2_append', append)
+register('fx2_finish', finish)
+register('fx2_renew', renew)
+register('fx2_reclaim', reclaim)
+register('fx2_cancel', cancel)
+register('fx2_beat', beat)
+redis.register_function{function_name = 'fx2_stats', callback = stats, flags = {'no-writes'}}

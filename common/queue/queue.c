@@ -180,15 +180,24 @@ void fx_queue__odd_reply(const char *what, fx_error *err) {
     fx_error_set(err, FX_INTERNAL, "%s: Redis answered in another shape", what);
 }
 
-bool fx_queue__tokens(fx_span text, uint32_t *out, uint32_t max, uint32_t *count) {
+/* What stands before `mark`; `rest` is what stands behind it, empty where there is none. */
+static fx_span cut(fx_span text, uint8_t mark, fx_span *rest) {
+    const uint8_t *at = text.len ? memchr(text.at, mark, text.len) : NULL;
+    size_t len = at ? (size_t)(at - text.at) : text.len;
+    *rest = at ? (fx_span){at + 1, text.len - len - 1} : (fx_span){NULL, 0};
+    return (fx_span){text.at, len};
+}
+
+bool fx_queue__tokens(fx_span text, uint32_t *out, fx_span *logprobs, uint32_t max,
+                      uint32_t *count) {
     uint32_t n = 0;
-    for (size_t at = 0; at < text.len;) {
-        const uint8_t *space = memchr(text.at + at, ' ', text.len - at);
-        size_t len = space ? (size_t)(space - text.at) - at : text.len - at;
-        uint64_t value = digits((fx_span){text.at + at, len});
-        if (len == 0 || len > 10 || value > UINT32_MAX || n == max) return false;
+    while (text.len) {
+        fx_span behind = {NULL, 0}, word = cut(text, ' ', &text);
+        if (logprobs) word = cut(word, '/', &behind);
+        uint64_t value = digits(word);
+        if (word.len == 0 || word.len > 10 || value > UINT32_MAX || n == max) return false;
+        if (logprobs) logprobs[n] = behind;
         out[n++] = (uint32_t)value;
-        at += len + 1;
     }
     *count = n;
     return true;

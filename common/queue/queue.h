@@ -1,4 +1,5 @@
 #pragma once
+#include "common/base/logprob.h"
 #include "common/queue/redis.h"
 
 /** The generations' queue, leases and logs in Redis: typed calls of the functions in fractal.lua
@@ -18,6 +19,7 @@ typedef struct fx_gen_id {
 enum {
     FX_QUEUE_TASK_BYTES_MAX = 4 << 20, /* a packed GenerationTask */
     FX_QUEUE_APPEND_MAX = 1024,        /* tokens of one append */
+    FX_QUEUE_APPEND_LOGPROBS_MAX = 64, /* with log probabilities */
     FX_QUEUE_PULL_MAX = 64,            /* tasks of one pull */
     FX_QUEUE_MODELS_MAX = 256,
     FX_QUEUE_WORKERS_MAX = 256, /* of one model */
@@ -182,6 +184,7 @@ FX_DEFINE_AUTO(fx_queue_hints, fx_queue_hints_free)
 struct fx_gen_tokens {
     uint32_t first; /* number of tokens[0], from 1 */
     const uint32_t *tokens;
+    const fx_span *logprobs; /* [count], of each token for fx_logprobs_read(); empty: it has none */
     uint32_t count;
     enum fx_finish finish; /* not NONE: these were the last; no event follows */
     const char *detail;    /* of the finish, "" if none: for the log and an error's text */
@@ -247,9 +250,12 @@ struct fx_append {
     uint32_t model;
     fx_gen_id id;
     uint32_t epoch;
-    uint32_t first;         /* number of tokens[0], from 1 */
-    const uint32_t *tokens; /* copied */
-    uint32_t count;         /* 1..FX_QUEUE_APPEND_MAX */
+    uint32_t first;                    /* number of tokens[0], from 1 */
+    const uint32_t *tokens;            /* copied */
+    uint32_t count;                    /* 1..FX_QUEUE_APPEND_MAX */
+    const struct fx_logprob *logprobs; /* [count][logprobs_each]; copied; NULL: none */
+    uint32_t logprobs_each;            /* 0..FX_LOGPROBS_MAX; then count is bounded by
+                                          FX_QUEUE_APPEND_LOGPROBS_MAX */
 };
 struct fx_write_result {
     enum fx_queue_status status; /* OK, NOT_FOUND, LEASE_LOST, GAP, ABANDON, CANCELLED */

@@ -65,7 +65,9 @@ fx_span fx_queue__text(const redisReply *reply, size_t index);
 uint64_t fx_queue__item(const redisReply *reply, size_t index);
 bool fx_queue__id(fx_span hex, fx_gen_id *out);
 void fx_queue__odd_reply(const char *what, fx_error *err);
-/** "12 5 77" to numbers; false when malformed or more than `max`. */
-FX_MUST bool fx_queue__tokens(fx_span text, uint32_t *out, uint32_t max, uint32_t *count);
+/** "12 5 77" to numbers; false when malformed or more than `max`. `logprobs` [max] not NULL: each
+ *  may be "12/logprobs", and gets what is behind the stroke. */
+FX_MUST bool fx_queue__tokens(fx_span text, uint32_t *out, fx_span *logprobs, uint32_t max,
+                              uint32_t *count);
 
 void fx_queue__watch_tick(fx_queue *queue);

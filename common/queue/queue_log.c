@@ -35,6 +35,7 @@ static FX_MUST bool entry_read(const redisReply *entry, uint32_t after, struct f
     if (!fields || out->finish || !entry_id(fx_queue__text(entry, 0), &n, &finish)) return false;
     if (!finish) {
         if (n != after + out->count + 1 || out->count == FX_QUEUE_APPEND_MAX) return false;
+        page->logprobs[out->count] = fx_queue__text(fields, 3);
         page->token[out->count++] = (uint32_t)fx_queue__item(fields, 1);
         return true;
     }
@@ -47,7 +48,8 @@ static FX_MUST bool entry_read(const redisReply *entry, uint32_t after, struct f
 }
 
 bool fx_queue__log_read(const redisReply *reply, uint32_t after, struct fx_log_page *page) {
-    page->tokens = (struct fx_gen_tokens){.first = after + 1, .tokens = page->token};
+    page->tokens = (struct fx_gen_tokens){
+        .first = after + 1, .tokens = page->token, .logprobs = page->logprobs};
     page->detail[0] = 0;
     page->tokens.detail = page->detail;
     if (!fx_queue__is_array(reply, 0)) return false;

@@ -6,6 +6,7 @@
 struct fx_log_page {
     struct fx_gen_tokens tokens;
     uint32_t token[FX_QUEUE_APPEND_MAX];
+    fx_span logprobs[FX_QUEUE_APPEND_MAX]; /* in the reply or the hint */
     char detail[FX_QUEUE_DETAIL_MAX + 1];
 };
 /** Sends XRANGE for what follows token `after`; the call's step gets the reply. */

@@ -31,6 +31,7 @@ static void tell(fx_watch *watch, struct fx_gen_tokens tokens) {
     if (known > tokens.count) known = tokens.count;
     tokens.first += known;
     tokens.tokens += known;
+    if (tokens.logprobs) tokens.logprobs += known;
     tokens.count -= known;
     if (!tokens.count && !tokens.finish && !tokens.gone) return;
     watch->after += tokens.count;
@@ -100,17 +101,20 @@ static FX_MUST bool head_cut(fx_span *text, uint32_t *out) {
     if (!space) return false;
     fx_span head = {text->at, (size_t)(space - text->at)};
     *text = (fx_span){space + 1, text->len - head.len - 1};
-    return fx_queue__tokens(head, out, 1, &count) && count == 1;
+    return fx_queue__tokens(head, out, NULL, 1, &count) && count == 1;
 }
 
 static FX_MUST bool hint_read(fx_span payload, struct fx_log_page *page) {
     struct fx_gen_tokens *out = &page->tokens;
     uint32_t finish;
-    *out = (struct fx_gen_tokens){.tokens = page->token, .detail = page->detail};
+    *out = (struct fx_gen_tokens){
+        .tokens = page->token, .logprobs = page->logprobs, .detail = page->detail};
     page->detail[0] = 0;
     if (!head_cut(&payload, &out->first) || !head_cut(&payload, &finish)) return false;
     out->finish = (enum fx_finish)finish;
-    if (!finish) return fx_queue__tokens(payload, page->token, FX_QUEUE_APPEND_MAX, &out->count);
+    if (!finish)
+        return fx_queue__tokens(payload, page->token, page->logprobs, FX_QUEUE_APPEND_MAX,
+                                &out->count);
     (void)snprintf(page->detail, sizeof page->detail, "%.*s", (int)payload.len,
                    (const char *)payload.at);
     return true;

@@ -37,7 +37,7 @@ static FX_MUST bool task_read(const redisReply *reply, uint32_t **room, char *nu
     fx_span logged = fx_queue__text(reply, 3), name = fx_queue__text(reply, 4);
     uint32_t count = 0, max = (uint32_t)(logged.len / 2 + 1);
     if (!fx_queue__is_array(reply, 6) || !fx_queue__id(fx_queue__text(reply, 0), &out->id) ||
-        max > FX_QUEUE_PREFIX_MAX || !fx_queue__tokens(logged, *room, max, &count)) {
+        max > FX_QUEUE_PREFIX_MAX || !fx_queue__tokens(logged, *room, NULL, max, &count)) {
         fx_queue__odd_reply("pull", err);
         return false;
     }
@@ -138,7 +138,7 @@ static void on_ready(fx_queue_call *call, const redisReply *reply, const fx_erro
         return;
     }
     size_t count = words_fill(&words, call, reply);
-    struct fx_redis_fcall fcall = {"fx1_pull", words.keys, PULL_KEYS + 2 * count, words.args,
+    struct fx_redis_fcall fcall = {"fx2_pull", words.keys, PULL_KEYS + 2 * count, words.args,
                                    PULL_ARGS + count};
     call->step = on_pulled;
     if (!fx_queue__fcall(call, &fcall, &failed)) tasks_end(call, NULL, 0, &failed);

@@ -2,7 +2,14 @@
 #include "common/queue/queue_internal.h"
 #include <stdio.h>
 
-enum { TOKEN_DIGITS = 10, APPEND_WORDS = 11, APPEND_WORD_BYTES = FX_KEY_MAX + 32 };
+enum {
+    TOKEN_DIGITS = 10,
+    APPEND_WORDS = 11,
+    APPEND_WORD_BYTES = FX_KEY_MAX + 32,
+    WORD_BYTES_MAX = TOKEN_DIGITS + 1 + FX_LOGPROBS_TEXT_MAX,
+    WORDS_BYTES_MAX = FX_QUEUE_APPEND_LOGPROBS_MAX * WORD_BYTES_MAX,
+};
+_Static_assert(FX_QUEUE_APPEND_MAX *TOKEN_DIGITS <= WORDS_BYTES_MAX, "room for bare tokens");
 
 static bool result_read(const redisReply *reply, struct fx_write_result *out) {
     if (!fx_queue__is_array(reply, 3)) return false;
@@ -41,9 +48,24 @@ static void on_appended(fx_queue_call *call, const redisReply *reply, const fx_e
 
 /* ---- append ---- */
 
+/* A token as append takes it: "12", or "12/logprobs". */
+static fx_span word_put(const struct fx_append *append, uint32_t index, fx_buf *words) {
+    char digits[TOKEN_DIGITS + 1];
+    size_t from = words->len;
+    (void)snprintf(digits, sizeof digits, "%u", append->tokens[index]);
+    fx_buf_put(words, fx_span_str(digits));
+    if (append->logprobs_each) {
+        fx_buf_put(words, fx_span_str("/"));
+        fx_logprobs_write(append->logprobs + (size_t)index * append->logprobs_each,
+                          append->logprobs_each, words);
+    }
+    return (fx_span){words->at + from, words->len - from};
+}
+
 static FX_MUST bool append_send(fx_queue_call *call, const struct fx_append *append,
                                 fx_error *err) {
-    char digits[FX_QUEUE_APPEND_MAX][TOKEN_DIGITS + 1];
+    uint8_t bytes[WORDS_BYTES_MAX];
+    fx_buf words = {bytes, 0, sizeof bytes};
     struct fx_key keys[3], id, epoch, first, lease, hint;
     fx_span keys_in[] = {fx_key_gen(&keys[0], append->model, "gen", &append->id),
                          fx_key_gen(&keys[1], append->model, "log", &append->id),
@@ -52,17 +74,18 @@ static FX_MUST bool append_send(fx_queue_call *call, const struct fx_append *app
         fx_key_id(&id, &append->id), fx_key_number(&epoch, append->epoch),
         fx_key_number(&first, append->first), fx_key_number(&lease, call->queue->opts.lease_ms),
         fx_key_gen(&hint, append->model, "hint", &append->id)};
-    for (uint32_t i = 0; i < append->count; i++) {
-        int len = snprintf(digits[i], sizeof digits[i], "%u", append->tokens[i]);
-        args[5 + i] = (fx_span){(const uint8_t *)digits[i], (size_t)len};
-    }
-    struct fx_redis_fcall fcall = {"fx1_append", keys_in, FX_COUNT(keys_in), args,
+    for (uint32_t i = 0; i < append->count; i++)
+        args[5 + i] = word_put(append, i, &words);
+    FX_ASSERT(fx_buf_fits(&words));
+    struct fx_redis_fcall fcall = {"fx2_append", keys_in, FX_COUNT(keys_in), args,
                                    5 + append->count};
     return fx_queue__fcall(call, &fcall, err);
 }
 
 static FX_MUST bool append_check(const struct fx_append *append, fx_error *err) {
-    if (append->first < 1 || append->count < 1 || append->count > FX_QUEUE_APPEND_MAX)
+    uint32_t most = append->logprobs_each ? FX_QUEUE_APPEND_LOGPROBS_MAX : FX_QUEUE_APPEND_MAX;
+    FX_ASSERT(append->logprobs_each <= FX_LOGPROBS_MAX);
+    if (append->first < 1 || append->count < 1 || append->count > most)
         return fx_fail(err, FX_INVALID_ARGUMENT, "append of %u tokens from %u", append->count,
                        append->first);
     return true;
@@ -83,6 +106,7 @@ static FX_MUST bool many_check(fx_queue *queue, const struct fx_append *appends,
     for (size_t i = 0; i < count; i++) {
         if (!append_check(&appends[i], err)) return false;
         bytes += APPEND_WORDS * APPEND_WORD_BYTES + appends[i].count * (TOKEN_DIGITS + 32);
+        if (appends[i].logprobs_each) bytes += appends[i].count * FX_LOGPROBS_TEXT_MAX;
     }
     if (count > queue->idle_count)
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "%u queue calls in flight", queue->busy_count);
@@ -125,7 +149,7 @@ static FX_MUST bool finish_send(fx_queue_call *call, const struct fx_gen_end *en
         fx_key_number(&numbers[3], end->model),
         detail,
     };
-    struct fx_redis_fcall fcall = {"fx1_finish", keys_in, FX_COUNT(keys_in), args, FX_COUNT(args)};
+    struct fx_redis_fcall fcall = {"fx2_finish", keys_in, FX_COUNT(keys_in), args, FX_COUNT(args)};
     return fx_queue__fcall(call, &fcall, err);
 }
 
@@ -153,7 +177,7 @@ static FX_MUST bool renew_send(fx_queue_call *call, const struct fx_renew *renew
         fx_span_str(FX_KEY_HINTS),
         fx_key_number(&model, renew->model),
     };
-    struct fx_redis_fcall fcall = {"fx1_renew", keys_in, FX_COUNT(keys_in), args, FX_COUNT(args)};
+    struct fx_redis_fcall fcall = {"fx2_renew", keys_in, FX_COUNT(keys_in), args, FX_COUNT(args)};
     return fx_queue__fcall(call, &fcall, err);
 }
 

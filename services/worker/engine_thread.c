@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -89,6 +90,7 @@ static void order_add(engine_thread *self, struct gen *gen) {
         .stop_count = gen->stop_count,
         .max_tokens = gen->max_tokens,
         .sampling = gen->sampling,
+        .logprobs = gen->logprobs_each,
     };
     fx_error err = {0};
     uint32_t number;
@@ -121,6 +123,9 @@ static void result_tell(engine_thread *self, const struct fx_engine_result *resu
     struct gen *gen = self->held[result->sequence];
     enum fx_engine_end end = result->end;
     if (result->number) {
+        if (result->logprobs)
+            memcpy(gen_logprobs(gen, result->number), result->logprobs,
+                   gen->logprobs_each * sizeof(*result->logprobs));
         news_push(self, (struct news){NEWS_TOKEN, gen, result->number, result->token});
         if (stop_met(gen, result->number, result->token)) end = FX_ENGINE_STOP;
     }

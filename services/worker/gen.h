@@ -22,7 +22,10 @@ struct gen {
     uint32_t stops[FX_ENGINE_STOPS_MAX], stop_count; /* * */
     struct fx_sampling sampling;                     /* * */
     struct gen_stop stop;                            /* the engine's thread moves it on */
-    struct fx_bias *biases;                          /* * sampling.bias; NULL: none */
+    struct fx_logprob *logprobs; /* [tokens from `logged` on][logprobs_each]; the engine's thread
+                                    writes a token's before its news; NULL: not wanted */
+    uint32_t logprobs_each;      /* * */
+    struct fx_bias *biases;      /* * sampling.bias; NULL: none */
 
     uint32_t have, sent, acked; /* tokens generated, handed to Redis, known to be logged */
     uint32_t calls;             /* queue calls in flight that hold it */
@@ -41,8 +44,15 @@ struct gen {
 /** What the slot holds beside its ids. */
 static inline void gen_free(struct gen *gen) {
     free(gen->biases);
+    free(gen->logprobs);
     gen->biases = NULL;
+    gen->logprobs = NULL;
     gen_stop_done(&gen->stop);
+}
+
+/** Of token `number`, which this worker generated. */
+static inline struct fx_logprob *gen_logprobs(const struct gen *gen, uint32_t number) {
+    return gen->logprobs + (size_t)(number - gen->logged - 1) * gen->logprobs_each;
 }
 
 static inline uint32_t *gen_tokens(const struct gen *gen) {

@@ -86,6 +86,21 @@ static FX_MUST bool stop_read(const worker_io *io, struct gen *gen, const task_t
            gen_stop_init(&gen->stop, io->opts.tokenizer, task->stop, task->n_stop, err);
 }
 
+/* Room for the log probabilities of all that may still be generated; touched as it is used. */
+static FX_MUST bool logprobs_read(const worker_io *io, struct gen *gen, const task_type *task,
+                                  fx_error *err) {
+    uint32_t room = io->context_max - gen->prompt_count;
+    if (task->top_logprobs > FX_TOP_LOGPROBS_MAX)
+        return fx_fail(err, FX_INVALID_ARGUMENT, "top_logprobs must be 0 to %d",
+                       FX_TOP_LOGPROBS_MAX);
+    if (!task->logprobs) return true;
+    if (task->max_tokens < room) room = task->max_tokens;
+    gen->logprobs_each = 1 + task->top_logprobs;
+    if (room <= gen->logged) return true;
+    gen->logprobs = fx_alloc(room - gen->logged, gen->logprobs_each * sizeof(*gen->logprobs));
+    return gen->logprobs || fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for logprobs");
+}
+
 static FX_MUST bool task_read(worker_io *io, struct gen *gen, const struct fx_task *taken,
                               fx_error *err) {
     task_type *task;
@@ -96,7 +111,7 @@ static FX_MUST bool task_read(worker_io *io, struct gen *gen, const struct fx_ta
         return fx_fail(err, FX_UNIMPLEMENTED, "a task of schema %u", task->schema);
     gen->max_tokens = task->max_tokens;
     return sampling_read(gen, task, err) && ids_read(io, gen, task, taken, err) &&
-           stop_read(io, gen, task, err);
+           stop_read(io, gen, task, err) && logprobs_read(io, gen, task, err);
 }
 
 static bool same_numerics(const worker_io *io, const struct fx_task *task) {

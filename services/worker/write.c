@@ -92,15 +92,30 @@ static bool wants_append(const struct gen *gen) {
            gen->sent < gen->have;
 }
 
+/* What an earlier worker generated has no log probabilities here; it goes on its own. */
+static struct fx_append append_of(const worker_io *io, const struct gen *gen) {
+    uint32_t first = gen->sent + 1, last = gen->have, most = FX_QUEUE_APPEND_MAX;
+    bool logprobs = gen->logprobs && first > gen->logged;
+    if (gen->logprobs && first <= gen->logged) last = gen->logged;
+    if (logprobs) most = FX_QUEUE_APPEND_LOGPROBS_MAX;
+    return (struct fx_append){
+        .model = io->model,
+        .id = gen->id,
+        .epoch = gen->epoch,
+        .first = first,
+        .tokens = gen_tokens(gen) + first - 1,
+        .count = last - first < most ? last - first + 1 : most,
+        .logprobs = logprobs ? gen_logprobs(gen, first) : NULL,
+        .logprobs_each = logprobs ? gen->logprobs_each : 0,
+    };
+}
+
 static size_t appends_gather(worker_io *io, struct io_write *write) {
     size_t rows = 0;
     for (uint32_t i = 0; i < io->slots; i++) {
         struct gen *gen = &io->gens[i];
         if (!wants_append(gen)) continue;
-        uint32_t count = gen->have - gen->sent;
-        if (count > FX_QUEUE_APPEND_MAX) count = FX_QUEUE_APPEND_MAX;
-        io->appends[rows] = (struct fx_append){
-            io->model, gen->id, gen->epoch, gen->sent + 1, gen_tokens(gen) + gen->sent, count};
+        io->appends[rows] = append_of(io, gen);
         write->gens[rows] = gen;
         write->first[rows++] = gen->sent + 1;
     }

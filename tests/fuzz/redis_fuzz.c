@@ -20,7 +20,8 @@ static void url(const uint8_t *data, size_t size) {
 
 static void hint(const uint8_t *data, size_t size) {
     uint32_t tokens[16], count = 0;
-    if (fx_queue__tokens((fx_span){data, size}, tokens, FX_COUNT(tokens), &count))
+    fx_span logprobs[16];
+    if (fx_queue__tokens((fx_span){data, size}, tokens, logprobs, FX_COUNT(tokens), &count))
         FX_ASSERT(count <= FX_COUNT(tokens) && count <= size);
 }
 

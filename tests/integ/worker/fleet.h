@@ -56,6 +56,9 @@ struct fleet_ask {
     const char *stop[FX_STOPS_MAX];
     size_t stop_count;
     bool ignore_eos;
+    uint32_t logprobs;      /* 0 = none, else 1 + top_logprobs */
+    uint32_t with_logprobs; /* tokens that came with as many as were asked for */
+    struct fx_logprob own[FLEET_TOKENS_MAX][FX_LOGPROBS_MAX];
     fx_gen_id id;
     uint32_t tokens[FLEET_TOKENS_MAX], count;
     enum fx_finish finish;

@@ -41,12 +41,23 @@ static void on_submit(void *ctx, const struct fx_submit_result *result, const fx
     ask->submitted = true;
 }
 
+static void token_take(struct fleet_ask *ask, uint32_t token, fx_span logprobs) {
+    uint32_t each = 0;
+    struct fx_logprob *own = ask->own[ask->count];
+    ask->tokens[ask->count++] = token;
+    if (!logprobs.len) return;
+    own[0].id = token;
+    assert_true(fx_logprobs_read(logprobs, own, &each));
+    assert_int_equal(each, ask->logprobs);
+    ask->with_logprobs++;
+}
+
 /* The watch promises tokens in order, without gap or repetition. */
 static void on_tokens(void *ctx, const struct fx_gen_tokens *news) {
     struct fleet_ask *ask = ctx;
     if (news->count) assert_int_equal(news->first, ask->count + 1);
     for (uint32_t i = 0; i < news->count; i++)
-        ask->tokens[ask->count++] = news->tokens[i];
+        token_take(ask, news->tokens[i], news->logprobs[i]);
     ask->finish = news->finish;
     if (news->finish != FX_FINISH_NONE)
         (void)snprintf(ask->detail, sizeof ask->detail, "%s", news->detail);
@@ -103,6 +114,8 @@ static size_t task_pack(const struct fleet_ask *ask, uint8_t *out) {
     task.stop_ids = &stop;
     task.n_stop = ask->stop_count;
     task.stop = (char **)(uintptr_t)copy.stop;
+    task.logprobs = ask->logprobs > 0;
+    task.top_logprobs = ask->logprobs ? ask->logprobs - 1 : 0;
     task.sampling = &params;
     return fractal__v1__generation_task__pack(&task, out);
 }
@@ -206,6 +219,7 @@ void fleet_expect(struct fleet *fleet, const struct fleet_ask *ask) {
         .stop_count = !ask->ignore_eos,
         .max_tokens = ask->max_tokens,
         .sampling = sampling_of(ask),
+        .logprobs = ask->logprobs,
     };
     if (!fx_engine_open(&opts, &engine, &err) || !fx_engine_add(engine, &sequence, &number, &err))
         fail_msg("%s", err.text);
@@ -216,6 +230,9 @@ void fleet_expect(struct fleet *fleet, const struct fleet_ask *ask) {
         if (!count) continue;
         assert_true(made < ask->count);
         assert_int_equal(results[0].token, ask->tokens[made]);
+        if (ask->logprobs)
+            assert_memory_equal(results[0].logprobs, ask->own[made],
+                                ask->logprobs * sizeof(struct fx_logprob));
         made++;
         if (results[0].end != FX_ENGINE_RUNS)
             assert_int_equal(ask->finish,

@@ -1,4 +1,5 @@
 #include "tests/integ/worker/fleet.h"
+#include <signal.h>
 
 /* Sampling parameters, stop strings and log probabilities through queue and worker. */
 
@@ -146,12 +147,39 @@ static void test_refused(void **state) {
     fleet_expect(fleet, &good);
 }
 
+/* Log probabilities come with every token, the same bits that the engine tells, also when a second
+ * worker goes on. */
+static void test_logprobs(void **state) {
+    (void)state;
+    const char *const slow[] = {"FX_BACKEND=ref", "FX_LEASE_MS=1000", "FX_RENEW_MS=200", NULL};
+    fleet_auto fleet = fleet_open(1, slow);
+    static struct fleet_ask asks[3];
+    for (uint32_t i = 0; i < FX_TEST_COUNT(asks); i++) {
+        asks[i] = ask_all(30 + i);
+        asks[i].max_tokens = 150;
+        asks[i].ignore_eos = true;
+    }
+    asks[0].logprobs = 1;
+    asks[1].logprobs = FX_LOGPROBS_MAX;
+    asks[2].logprobs = 4;
+    asks[2].temperature = 0;
+    fleet_submit_all(fleet, asks, FX_TEST_COUNT(asks));
+    fleet_wait_tokens(fleet, &asks[1], 20);
+    assert_int_equal(kill(fleet->workers[0].process.pid, SIGKILL), 0);
+    assert_true(asks[1].count < 150);
+    fleet_worker_start(fleet, 1, slow);
+    for (uint32_t i = 0; i < FX_TEST_COUNT(asks); i++) {
+        fleet_wait(fleet, &asks[i], 60000);
+        assert_int_equal(asks[i].with_logprobs, asks[i].count);
+        fleet_expect(fleet, &asks[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_everything),
-        cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_everything), cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_stop),       cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_logprobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

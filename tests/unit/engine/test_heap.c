@@ -55,6 +55,7 @@ static void add(struct rig *rig, const struct row *row, uint32_t seed) {
         {seed % 256, 4 },
         {3,          -1}
     };
+    sequence.logprobs = FX_LOGPROBS_MAX;
     const uint32_t stop = 5;
     sequence.stops = &stop;
     sequence.stop_count = 1;

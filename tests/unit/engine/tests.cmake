@@ -1,4 +1,4 @@
-foreach(name IN ITEMS kv philox sampler sampling)
+foreach(name IN ITEMS kv logprobs philox sampler sampling)
   fx_add_test(unit/engine/test_${name}.c LABELS unit DEPS fx_engine)
 endforeach()
 
