@@ -5,11 +5,11 @@
  * machine -> run. Semantics are those of Jinja2 3.1; the tests compare the two. */
 
 enum {
-    FX_JINJA_CODE_MAX = 65536,
-    FX_JINJA_NAMES_MAX = 256,
-    FX_JINJA_STACK_MAX = 256, /* operands, so also elements of a list literal */
-    FX_JINJA_ARGS_MAX = 3,
-    FX_JINJA_INT_TEXT = 32, /* bytes of a printed number */
+    FX_JINJA_ARGS_MAX = 5,     /* of a filter, test or method, without the value */
+    FX_JINJA_INT_TEXT = 32,    /* bytes of a printed number */
+    FX_JINJA_NESTING_MAX = 64, /* lists in mappings in lists ... that are printed or compared */
+    FX_JINJA_RANGE_MAX = 100000,
+    FX_JINJA_BYTES_STEP = 64, /* bytes copied or compared count as one more step */
 };
 
 enum fx_jinja_token_type {
@@ -55,6 +55,7 @@ struct fx_jinja_text {
     size_t len;
     const uint8_t *origin; /* [len], 1 = user's */
     bool user;
+    bool markup; /* made by |safe: '+' escapes what is joined to it */
 };
 
 enum fx_jinja_kind {
@@ -66,9 +67,21 @@ enum fx_jinja_kind {
     FX_JV_TEXT,
     FX_JV_LIST,
     FX_JV_DICT,
+    FX_JV_VIEW,   /* of a mapping's keys, values or items: a list without places */
+    FX_JV_STREAM, /* what map() and its kin give: can be walked once, and is always true */
     FX_JV_LOOP,
+    FX_JV_NAMESPACE,
+    FX_JV_MACRO,
+    FX_JV_FUNCTION, /* a built-in one */
+    FX_JV_METHOD,   /* `x.items` without its call; also what names a filter, test or method */
+    FX_JV_ABSENT,   /* an argument left out; never seen by a template */
 };
 struct fx_jinja_loop;
+struct fx_jinja_stream;
+struct fx_jinja_namespace;
+struct fx_jinja_macro;
+struct fx_jinja_callable;
+struct fx_jinja_routine;
 struct fx_jinja_value {
     enum fx_jinja_kind kind;
     union {
@@ -79,9 +92,21 @@ struct fx_jinja_value {
         struct {
             const struct fx_jinja_value *at; /* LIST: [count]; DICT: key, value, key, ... */
             size_t count;
+            bool tuple;
         } list;
-        const struct fx_jinja_loop *loop;
+        struct fx_jinja_stream *stream;
+        struct fx_jinja_loop *loop;
+        struct fx_jinja_namespace *space;
+        const struct fx_jinja_macro *macro;
+        const struct fx_jinja_callable *callable;
+        const struct fx_jinja_routine *function;
     };
+};
+
+/** What is left of a stream. */
+struct fx_jinja_stream {
+    const struct fx_jinja_value *at;
+    size_t count;
 };
 
 /** One running {% for %}. */
@@ -91,91 +116,82 @@ struct fx_jinja_loop {
     uint32_t scope;              /* of its body */
     struct fx_jinja_value *kept; /* while a `for ... if` filters: what passed */
     size_t kept_count;
-};
-
-enum fx_jinja_op {
-    FX_JI_TEXT,        /* a: constant, to the output */
-    FX_JI_PRINT,       /* pops */
-    FX_JI_CONST,       /* a: constant */
-    FX_JI_LOAD,        /* a: name */
-    FX_JI_STORE,       /* a: name; pops */
-    FX_JI_ATTRIBUTE,   /* a: constant, the key; pops the object */
-    FX_JI_ITEM,        /* pops key, object */
-    FX_JI_SLICE,       /* pops step, stop, start, object */
-    FX_JI_LIST,        /* a: count; pops them */
-    FX_JI_NOT,         /* pops */
-    FX_JI_NEGATE,      /* pops */
-    FX_JI_PLUS,        /* pops */
-    FX_JI_BINARY,      /* a: FX_JOP or FX_JB_; pops two */
-    FX_JI_CONCAT,      /* pops two */
-    FX_JI_JUMP,        /* a: from the next instruction; so in all jumps */
-    FX_JI_JUMP_FALSE,  /* pops */
-    FX_JI_AND,         /* false: jumps and keeps it; else pops */
-    FX_JI_OR,          /* true: jumps and keeps it; else pops */
-    FX_JI_FILTER,      /* a: row of fx_jinja__filters, b: arguments; pops them and the value */
-    FX_JI_TEST,        /* the same with fx_jinja__tests */
-    FX_JI_METHOD,      /* the same with fx_jinja__methods */
-    FX_JI_RAISE,       /* pops the text */
-    FX_JI_FOR,         /* a: jump where empty, b: name; pops what to iterate */
-    FX_JI_NEXT,        /* a: jump to the body, b: name */
-    FX_JI_LEAVE,       /* ends the loop (break) */
-    FX_JI_SELECT,      /* as FOR, for the condition of `for ... if`; where empty pushes a list */
-    FX_JI_SELECT_NEXT, /* pops the condition; a: jump to it again; at the end pushes the list */
-    FX_JI_SCOPE,       /* a: 1 opens one, 0 closes */
-};
-enum { FX_JB_IN = 1, FX_JB_NOT_IN = 2 };
-
-/** Variables that every template has, by number. */
-enum fx_jinja_builtin {
-    FX_JN_LOOP,
-    FX_JN_MESSAGES,
-    FX_JN_BOS_TOKEN,
-    FX_JN_EOS_TOKEN,
-    FX_JN_ADD_GENERATION_PROMPT,
-    FX_JN_TOOLS,     /* none, as in transformers */
-    FX_JN_DOCUMENTS, /* none */
-    FX_JN_COUNT,
-};
-
-struct fx_jinja_instruction {
-    uint16_t op, b;
-    uint32_t line;
-    int32_t a;
-};
-
-struct fx_template {
-    struct fx_jinja_instruction *code;
-    struct fx_jinja_value *constants;
-    fx_span *names;
-    size_t code_count, code_cap, constant_count, constant_cap, name_count;
-    uint32_t scopes; /* the most that are open at once */
-    uint8_t *pool;
+    const struct fx_jinja_value *changed; /* what loop.changed() saw last, NULL: nothing */
+    size_t changed_count;
 };
 
 /** What operations need of the machine. */
 struct fx_jinja_run {
     fx_arena *arena;
     fx_error *err;
+    uint64_t steps; /* taken so far; costly operations add to them */
+    int64_t now_s;  /* for strftime_now() */
+    bool raised;    /* the error is the template's own */
 };
 #define fx_jinja__full(run)                                                                        \
     fx_fail((run)->err, FX_RESOURCE_EXHAUSTED, "chat template: arena is full")
 #define fx_jinja__bad(run, ...) fx_fail((run)->err, FX_INVALID_ARGUMENT, __VA_ARGS__)
 
-/** A filter, test or method: args[0] is the value. */
+/** A filter, test or method: args[0] is the value, what was left out is ABSENT, and `count`
+ *  (at least 1) goes to the last that is there. args[0..FX_JINJA_ARGS_MAX] can be read. */
 typedef bool fx_jinja_function(struct fx_jinja_run *run, const struct fx_jinja_value *args,
                                size_t count, struct fx_jinja_value *out);
+enum { FX_JM_TEXT = 1, FX_JM_LIST = 2, FX_JM_DICT = 4, FX_JM_LOOP = 8 };
 struct fx_jinja_callable {
     const char *name;
     size_t args_min, args_max;     /* without the value */
-    const char *const *parameters; /* their keyword names, NULL: none may be named */
+    const char *const *parameters; /* [args_max] keyword names, NULL: none may be named */
     fx_jinja_function *call;
+    unsigned kinds; /* a method's objects: FX_JM_... */
 };
-/** Ended by a row without a name. */
-extern const struct fx_jinja_callable fx_jinja__filters[], fx_jinja__tests[], fx_jinja__methods[];
+/** A function: `args` are `count` by position, then `keywords` pairs of name and value. */
+struct fx_jinja_routine {
+    const char *name;
+    bool (*call)(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
+                 size_t keywords, struct fx_jinja_value *out);
+};
+
+/* jinja_find.c */
+enum fx_jinja_family { FX_JF_FILTER, FX_JF_TEST, FX_JF_METHOD };
+/** NULL where there is none. */
+const struct fx_jinja_callable *fx_jinja__find(enum fx_jinja_family family, fx_span name);
+/** A method of that name that `object` has. */
+const struct fx_jinja_callable *fx_jinja__method_of(const struct fx_jinja_value *object,
+                                                    fx_span name);
+/** Index of a keyword among the parameters, or args_max. */
+size_t fx_jinja__parameter(const struct fx_jinja_callable *row, fx_span name);
+/** Calls `row` on args[0] with `count` - 1 arguments by position and `keywords` pairs after them.
+ */
+FX_MUST bool fx_jinja__apply(struct fx_jinja_run *run, const struct fx_jinja_callable *row,
+                             const struct fx_jinja_value *args, size_t count, size_t keywords,
+                             struct fx_jinja_value *out);
+/** Each ended by a row without a name. */
+extern const struct fx_jinja_callable fx_jinja__text_filters[], fx_jinja__list_filters[],
+    fx_jinja__pick_filters[], fx_jinja__number_filters[], fx_jinja__tests[],
+    fx_jinja__text_methods[], fx_jinja__other_methods[];
+
+/* jinja_builtin.c */
+extern const struct fx_jinja_routine fx_jinja__builtins[];
+
+/* jinja_space.c */
+FX_MUST bool fx_jinja__space_new(struct fx_jinja_run *run, size_t cap,
+                                 struct fx_jinja_namespace **out);
+struct fx_jinja_value fx_jinja__space_get(const struct fx_jinja_namespace *space, fx_span name);
+FX_MUST bool fx_jinja__space_set(struct fx_jinja_run *run, struct fx_jinja_namespace *space,
+                                 const struct fx_jinja_value *name, struct fx_jinja_value value);
+/** A DICT of `count` pairs; a later pair of an equal key replaces the earlier value. */
+FX_MUST bool fx_jinja__dict_new(struct fx_jinja_run *run, const struct fx_jinja_value *pairs,
+                                size_t count, struct fx_jinja_value *out);
 
 /* jinja_text.c */
 FX_MUST bool fx_jinja__concat(struct fx_jinja_run *run, const struct fx_jinja_text *parts,
                               size_t count, struct fx_jinja_text *out);
+/** HTML's & < > ' " escaped: what is markup is so already. The result is markup. */
+FX_MUST bool fx_jinja__escape(struct fx_jinja_run *run, struct fx_jinja_text text,
+                              struct fx_jinja_text *out);
+/** a + b of strings. */
+FX_MUST bool fx_jinja__add_texts(struct fx_jinja_run *run, struct fx_jinja_text a,
+                                 struct fx_jinja_text b, struct fx_jinja_text *out);
 /** What {{ value }} prints. */
 FX_MUST bool fx_jinja__to_text(struct fx_jinja_run *run, const struct fx_jinja_value *value,
                                struct fx_jinja_text *out);
@@ -189,6 +205,41 @@ static inline struct fx_jinja_text fx_jinja__literal(fx_span text) {
 /** The text of a double as Python prints it; returns its length. */
 size_t fx_jinja__real(double value, char out[FX_JINJA_INT_TEXT]);
 
+static inline struct fx_jinja_value fx_jinja__bool(bool value) {
+    return (struct fx_jinja_value){.kind = FX_JV_BOOL, .boolean = value};
+}
+static inline struct fx_jinja_value fx_jinja__integer(int64_t value) {
+    return (struct fx_jinja_value){.kind = FX_JV_INT, .integer = value};
+}
+static inline struct fx_jinja_value fx_jinja__text_value(struct fx_jinja_text text) {
+    return (struct fx_jinja_value){.kind = FX_JV_TEXT, .text = text};
+}
+static inline struct fx_jinja_value fx_jinja__list(const struct fx_jinja_value *at, size_t count) {
+    return (struct fx_jinja_value){
+        .kind = FX_JV_LIST, .list = {at, count, false}
+    };
+}
+/** UNDEFINED under this name. */
+static inline struct fx_jinja_value fx_jinja__undefined(const char *name) {
+    return (struct fx_jinja_value){.kind = FX_JV_UNDEFINED,
+                                   .text = fx_jinja__literal(fx_span_str(name))};
+}
+/** An array of values in the arena; NULL, with the error set, when it is full. */
+struct fx_jinja_value *fx_jinja__values(struct fx_jinja_run *run, size_t count);
+/** For what takes text only: INVALID_ARGUMENT naming `what`. */
+FX_MUST bool fx_jinja__want_text(struct fx_jinja_run *run, const char *what,
+                                 const struct fx_jinja_value *value);
+FX_MUST bool fx_jinja__want_integer(struct fx_jinja_run *run, const char *what,
+                                    const struct fx_jinja_value *value, int64_t *out);
+
+/* jinja_case.c */
+/** Python's str.isprintable() of one character. */
+bool fx_jinja__printable(uint32_t point);
+enum fx_jinja_case { FX_JC_LOWER, FX_JC_UPPER, FX_JC_TITLE, FX_JC_CAPITALIZE };
+/** As Python's str.lower() and so on. */
+FX_MUST bool fx_jinja__case(struct fx_jinja_run *run, enum fx_jinja_case to,
+                            struct fx_jinja_text text, struct fx_jinja_text *out);
+
 /* jinja_utf8.c */
 /** Bytes of the character at text.at[i]; a bad byte counts as one character. */
 size_t fx_jinja__char_len(fx_span text, size_t i);
@@ -200,6 +251,10 @@ size_t fx_jinja__space_len(fx_span text, size_t i);
 size_t fx_jinja__skip_space(fx_span text, size_t from);
 /** Where text[from..) without its trailing whitespace ends. */
 size_t fx_jinja__trim_end(fx_span text, size_t from);
+/** The code point of the character of `len` bytes at text.at[i]. */
+uint32_t fx_jinja__point(fx_span text, size_t i, size_t len);
+/** Where `needle` next stands in text[from..), or text.len + 1. */
+size_t fx_jinja__seek(fx_span text, size_t from, fx_span needle);
 /** Writes a code point, returns its bytes; 0 for a surrogate or past U+10FFFF. */
 size_t fx_jinja__put_char(uint32_t point, uint8_t out[4]);
 
@@ -209,6 +264,11 @@ bool fx_jinja__is_number(const struct fx_jinja_value *value);
 const char *fx_jinja__kind_name(const struct fx_jinja_value *value);
 FX_MUST bool fx_jinja__equal(struct fx_jinja_run *run, const struct fx_jinja_value *a,
                              const struct fx_jinja_value *b, bool *out);
+/** < 0, 0, > 0: numbers with numbers, strings with strings (by code point), lists of those. */
+FX_MUST bool fx_jinja__order(struct fx_jinja_run *run, const struct fx_jinja_value *a,
+                             const struct fx_jinja_value *b, int *out);
+enum { FX_JB_IN = 1, FX_JB_NOT_IN = 2 };
+/** `op`: FX_JOP or FX_JB_. */
 FX_MUST bool fx_jinja__binary(struct fx_jinja_run *run, int32_t op, const struct fx_jinja_value *a,
                               const struct fx_jinja_value *b, struct fx_jinja_value *out);
 FX_MUST bool fx_jinja__negate(struct fx_jinja_run *run, bool minus, struct fx_jinja_value *value);
@@ -216,23 +276,31 @@ FX_MUST bool fx_jinja__negate(struct fx_jinja_run *run, bool minus, struct fx_ji
 /* jinja_access.c */
 FX_MUST bool fx_jinja__item(struct fx_jinja_run *run, const struct fx_jinja_value *object,
                             const struct fx_jinja_value *key, struct fx_jinja_value *out);
+/** object.name: a method goes before an element of that name. */
+FX_MUST bool fx_jinja__attribute(struct fx_jinja_run *run, const struct fx_jinja_value *object,
+                                 const struct fx_jinja_value *name, struct fx_jinja_value *out);
 /** parts: start, stop, step; NONE where left out. */
 FX_MUST bool fx_jinja__slice(struct fx_jinja_run *run, const struct fx_jinja_value *object,
                              const struct fx_jinja_value parts[3], struct fx_jinja_value *out);
-/** A LIST of what a for loop over `value` sees. */
+FX_MUST bool fx_jinja__stream(struct fx_jinja_run *run, const struct fx_jinja_value *items,
+                              size_t count, struct fx_jinja_value *out);
+/** A LIST of what a for loop over `value` sees; a stream is empty then. */
 FX_MUST bool fx_jinja__iterate(struct fx_jinja_run *run, const struct fx_jinja_value *value,
                                struct fx_jinja_value *out);
 
-/* jinja_json.c */
-FX_MUST bool fx_jinja__to_json(struct fx_jinja_run *run, const struct fx_jinja_value *value,
-                               struct fx_jinja_text *out);
-
-/* jinja_run.c */
-/** Runs the code with these values of the builtins; `out` as in fx_template_render. */
-FX_MUST bool fx_jinja__run(const struct fx_template *template,
-                           const struct fx_jinja_value builtins[FX_JN_COUNT],
-                           const bool bound[FX_JN_COUNT], fx_arena *arena, struct fx_segments *out,
-                           fx_error *err);
+/* jinja_write.c */
+struct fx_jinja_style {
+    bool json;          /* else as Python's repr() */
+    bool ascii, sorted; /* ensure_ascii, sort_keys */
+    bool indented;
+    struct fx_jinja_text indent;    /* of one level */
+    struct fx_jinja_text item, key; /* separators */
+};
+/** The value as JSON or as Python prints it. */
+FX_MUST bool fx_jinja__write(struct fx_jinja_run *run, const struct fx_jinja_style *style,
+                             const struct fx_jinja_value *value, struct fx_jinja_text *out);
+FX_MUST bool fx_jinja__repr(struct fx_jinja_run *run, const struct fx_jinja_value *value,
+                            struct fx_jinja_text *out);
 
 /* jinja_output.c */
 struct fx_jinja_piece {
@@ -246,35 +314,8 @@ struct fx_jinja_output {
 };
 FX_MUST bool fx_jinja__print(struct fx_jinja_run *run, struct fx_jinja_output *output,
                              struct fx_jinja_text text);
+/** All of it as one text. */
+FX_MUST bool fx_jinja__gather(struct fx_jinja_run *run, const struct fx_jinja_output *output,
+                              struct fx_jinja_text *out);
 FX_MUST bool fx_jinja__segments(struct fx_jinja_run *run, const struct fx_jinja_output *output,
                                 struct fx_segments *out);
-
-/* jinja_parse.c, jinja_expression.c, jinja_emit.c */
-struct fx_jinja_parser {
-    struct fx_template *template;
-    const struct fx_jinja_token *token; /* the current one; END stays */
-    uint32_t depth;                     /* of expressions */
-    fx_error *err;
-};
-#define fx_jinja__refuse(parser, at, ...)                                                          \
-    (fx_error_set((parser)->err, FX_INVALID_ARGUMENT, __VA_ARGS__),                                \
-     fx_wrap((parser)->err, "line %u", (at)))
-FX_MUST bool fx_jinja__parse(struct fx_jinja_parser *parser);
-/** `conditional`: may be "a if b else c". Leaves its value on the stack. */
-FX_MUST bool fx_jinja__expression(struct fx_jinja_parser *parser, bool conditional);
-/** Appends an instruction at the line of the current token. */
-FX_MUST bool fx_jinja__emit(struct fx_jinja_parser *parser, enum fx_jinja_op op, size_t b,
-                            int64_t a);
-FX_MUST bool fx_jinja__constant(struct fx_jinja_parser *parser, enum fx_jinja_op op,
-                                struct fx_jinja_value value);
-/** The number of a variable. */
-FX_MUST bool fx_jinja__name(struct fx_jinja_parser *parser, fx_span name, size_t *out);
-/** Points the jump at `at` to the next instruction emitted. */
-void fx_jinja__land(struct fx_jinja_parser *parser, size_t at);
-bool fx_jinja__is_op(const struct fx_jinja_parser *parser, uint16_t op);
-bool fx_jinja__is_word(const struct fx_jinja_parser *parser, const char *word);
-bool fx_jinja__skip_op(struct fx_jinja_parser *parser, uint16_t op);
-bool fx_jinja__skip_word(struct fx_jinja_parser *parser, const char *word);
-FX_MUST bool fx_jinja__expect_op(struct fx_jinja_parser *parser, uint16_t op);
-/** "unexpected ..." at the current token. */
-FX_MUST bool fx_jinja__unexpected(struct fx_jinja_parser *parser, const char *wanted);

@@ -1,4 +1,4 @@
-#include "common/model/jinja.h"
+#include "common/model/jinja_space.h"
 
 static const struct fx_jinja_value none_ = {.kind = FX_JV_NONE};
 
@@ -44,13 +44,24 @@ static struct fx_jinja_value loop_item(const struct fx_jinja_loop *loop,
     return missing(key);
 }
 
-static struct fx_jinja_value dict_item(const struct fx_jinja_value *dict,
-                                       const struct fx_jinja_value *key) {
-    for (size_t i = 0; key->kind == FX_JV_TEXT && i < dict->list.count; i++) {
+static FX_MUST bool dict_item(struct fx_jinja_run *run, const struct fx_jinja_value *dict,
+                              const struct fx_jinja_value *key, struct fx_jinja_value *out) {
+    struct fx_jinja_value found = missing(key);
+    bool same = false;
+    run->steps += dict->list.count / 4;
+    for (size_t i = 0; i < dict->list.count && !same; i++) {
         const struct fx_jinja_value *pair = &dict->list.at[2 * i];
-        if (fx_span_eq(fx_jinja__span(pair->text), fx_jinja__span(key->text))) return pair[1];
+        if (!fx_jinja__equal(run, &pair[0], key, &same)) return false;
+        if (same) found = pair[1];
     }
-    return missing(key);
+    *out = found;
+    return true;
+}
+
+static struct fx_jinja_value space_item(const struct fx_jinja_value *space,
+                                        const struct fx_jinja_value *key) {
+    if (key->kind != FX_JV_TEXT) return missing(key);
+    return fx_jinja__space_get(space->space, fx_jinja__span(key->text));
 }
 
 static bool is_index(const struct fx_jinja_value *key) {
@@ -81,14 +92,15 @@ static struct fx_jinja_value text_item(const struct fx_jinja_value *text,
     return out;
 }
 
-bool fx_jinja__item(struct fx_jinja_run *run, const struct fx_jinja_value *object,
-                    const struct fx_jinja_value *key, struct fx_jinja_value *out) {
+static FX_MUST bool element(struct fx_jinja_run *run, const struct fx_jinja_value *object,
+                            const struct fx_jinja_value *key, struct fx_jinja_value *out) {
     size_t index;
     switch (object->kind) {
     case FX_JV_UNDEFINED:
         return fx_jinja__bad(run, "'%.*s' is undefined", (int)object->text.len,
                              (const char *)object->text.at);
-    case FX_JV_DICT: *out = dict_item(object, key); return true;
+    case FX_JV_DICT: return dict_item(run, object, key, out);
+    case FX_JV_NAMESPACE: *out = space_item(object, key); return true;
     case FX_JV_LOOP: *out = loop_item(object->loop, key); return true;
     case FX_JV_TEXT: *out = text_item(object, key); return true;
     case FX_JV_LIST:
@@ -96,12 +108,34 @@ bool fx_jinja__item(struct fx_jinja_run *run, const struct fx_jinja_value *objec
                    ? object->list.at[index]
                    : missing(key);
         return true;
-    case FX_JV_NONE:
-    case FX_JV_BOOL:
-    case FX_JV_INT:
-    case FX_JV_FLOAT: break;
+    default: *out = missing(key); return true;
     }
-    *out = missing(key);
+}
+
+/* The method of that name, as a value that is defined and true. */
+static bool as_method(const struct fx_jinja_value *object, const struct fx_jinja_value *name,
+                      struct fx_jinja_value *out) {
+    const struct fx_jinja_callable *row =
+        name->kind == FX_JV_TEXT ? fx_jinja__method_of(object, fx_jinja__span(name->text)) : NULL;
+    if (row) *out = (struct fx_jinja_value){.kind = FX_JV_METHOD, .callable = row};
+    return row != NULL;
+}
+
+/* As Jinja: object[key] falls back to the attribute of that name. */
+bool fx_jinja__item(struct fx_jinja_run *run, const struct fx_jinja_value *object,
+                    const struct fx_jinja_value *key, struct fx_jinja_value *out) {
+    struct fx_jinja_value found, method;
+    if (!element(run, object, key, &found)) return false;
+    bool fall = found.kind == FX_JV_UNDEFINED && as_method(object, key, &method);
+    *out = fall ? method : found;
+    return true;
+}
+
+bool fx_jinja__attribute(struct fx_jinja_run *run, const struct fx_jinja_value *object,
+                         const struct fx_jinja_value *name, struct fx_jinja_value *out) {
+    struct fx_jinja_value method;
+    if (!as_method(object, name, &method)) return element(run, object, name, out);
+    *out = method;
     return true;
 }
 
@@ -143,9 +177,8 @@ static FX_MUST bool slice_list(struct fx_jinja_run *run, const struct fx_jinja_v
     if (!items) return fx_jinja__full(run);
     for (size_t i = 0; i < range.count; i++)
         items[i] = list->list.at[range.start + (int64_t)i * range.step];
-    *out = (struct fx_jinja_value){
-        .kind = FX_JV_LIST, .list = {items, range.count}
-    };
+    *out = fx_jinja__list(items, range.count);
+    out->list.tuple = list->list.tuple;
     return true;
 }
 
@@ -213,9 +246,8 @@ static FX_MUST bool characters(struct fx_jinja_run *run, const struct fx_jinja_v
         items[i].kind = FX_JV_TEXT;
         items[i].text = fx_jinja__sub(value->text, offsets[i], offsets[i + 1]);
     }
-    *out = (struct fx_jinja_value){
-        .kind = FX_JV_LIST, .list = {items, count}
-    };
+    run->steps += count;
+    *out = fx_jinja__list(items, count);
     return true;
 }
 
@@ -225,9 +257,16 @@ static FX_MUST bool keys(struct fx_jinja_run *run, const struct fx_jinja_value *
     if (!items) return fx_jinja__full(run);
     for (size_t i = 0; i < dict->list.count; i++)
         items[i] = dict->list.at[2 * i];
-    *out = (struct fx_jinja_value){
-        .kind = FX_JV_LIST, .list = {items, dict->list.count}
-    };
+    *out = fx_jinja__list(items, dict->list.count);
+    return true;
+}
+
+bool fx_jinja__stream(struct fx_jinja_run *run, const struct fx_jinja_value *items, size_t count,
+                      struct fx_jinja_value *out) {
+    struct fx_jinja_stream *stream = fx_arena_alloc(run->arena, sizeof *stream);
+    if (!stream) return fx_jinja__full(run);
+    *stream = (struct fx_jinja_stream){items, count};
+    *out = (struct fx_jinja_value){.kind = FX_JV_STREAM, .stream = stream};
     return true;
 }
 
@@ -235,14 +274,14 @@ bool fx_jinja__iterate(struct fx_jinja_run *run, const struct fx_jinja_value *va
                        struct fx_jinja_value *out) {
     switch (value->kind) {
     case FX_JV_LIST: *out = *value; return true;
+    case FX_JV_VIEW: *out = fx_jinja__list(value->list.at, value->list.count); return true;
+    case FX_JV_STREAM:
+        *out = fx_jinja__list(value->stream->at, value->stream->count);
+        value->stream->count = 0;
+        return true;
     case FX_JV_TEXT: return characters(run, value, out);
     case FX_JV_DICT: return keys(run, value, out);
-    case FX_JV_UNDEFINED: *out = (struct fx_jinja_value){.kind = FX_JV_LIST}; return true;
-    case FX_JV_NONE:
-    case FX_JV_BOOL:
-    case FX_JV_INT:
-    case FX_JV_FLOAT:
-    case FX_JV_LOOP: break;
+    case FX_JV_UNDEFINED: *out = fx_jinja__list(NULL, 0); return true;
+    default: return fx_jinja__bad(run, "a %s is not iterable", fx_jinja__kind_name(value));
     }
-    return fx_jinja__bad(run, "a %s is not iterable", fx_jinja__kind_name(value));
 }

@@ -1,4 +1,4 @@
-#include "common/model/jinja.h"
+#include "common/model/jinja_code.h"
 #include "common/base/heap.h"
 #include <stdio.h>
 
@@ -117,8 +117,6 @@ bool fx_jinja__unexpected(struct fx_jinja_parser *parser, const char *wanted) {
 bool fx_jinja__expect_op(struct fx_jinja_parser *parser, uint16_t op) {
     char text[3], wanted[8];
     if (fx_jinja__skip_op(parser, op)) return true;
-    if (op != FX_JOP(0, ',') && fx_jinja__is_op(parser, FX_JOP(0, ',')))
-        return fx_jinja__refuse(parser, parser->token->line, "a tuple is not supported");
     (void)snprintf(wanted, sizeof wanted, "'%s'", operator_text(op, text));
     return fx_jinja__unexpected(parser, wanted);
 }

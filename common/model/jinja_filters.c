@@ -1,266 +1,216 @@
-#include "common/model/jinja.h"
+#include "common/model/jinja_strip.h"
 
-/* Filters and methods; args[0] is the value they are applied to. */
-
-static FX_MUST bool give_text(struct fx_jinja_text text, struct fx_jinja_value *out) {
-    *out = (struct fx_jinja_value){.kind = FX_JV_TEXT, .text = text};
-    return true;
-}
-
-static FX_MUST bool want_text(struct fx_jinja_run *run, const char *what,
-                              const struct fx_jinja_value *value) {
-    if (value->kind == FX_JV_TEXT) return true;
-    if (value->kind == FX_JV_UNDEFINED)
-        return fx_jinja__bad(run, "'%.*s' is undefined", (int)value->text.len,
-                             (const char *)value->text.at);
-    return fx_jinja__bad(run, "%s wants a string, not a %s", what, fx_jinja__kind_name(value));
-}
-
-enum { LEFT = 1, RIGHT = 2 };
-
-static bool has_char(fx_span set, fx_span text, size_t at, size_t len) {
-    return len <= set.len && memmem(set.at, set.len, text.at + at, len) != NULL;
-}
-
-/* Python's strip(chars): any of the characters of `set`. */
-static struct fx_jinja_text strip_set(struct fx_jinja_text text, fx_span set, unsigned sides) {
-    fx_span span = fx_jinja__span(text);
-    size_t from = 0, to = text.len;
-    while (sides & LEFT && from < to) {
-        size_t len = fx_jinja__char_len(span, from);
-        if (!has_char(set, span, from, len)) break;
-        from += len;
-    }
-    while (sides & RIGHT && to > from) {
-        size_t start = to - 1;
-        while (start > from && (span.at[start] & 0xc0) == 0x80)
-            start--;
-        if (!has_char(set, span, start, to - start)) break;
-        to = start;
-    }
-    return fx_jinja__sub(text, from, to);
-}
-
-static struct fx_jinja_text strip_space(struct fx_jinja_text text, unsigned sides) {
-    fx_span span = fx_jinja__span(text);
-    size_t from = sides & LEFT ? fx_jinja__skip_space(span, 0) : 0;
-    size_t to = sides & RIGHT ? fx_jinja__trim_end(span, from) : text.len;
-    return fx_jinja__sub(text, from, to);
-}
-
-static FX_MUST bool strip(struct fx_jinja_run *run, struct fx_jinja_text text,
-                          const struct fx_jinja_value *args, size_t count, unsigned sides,
-                          struct fx_jinja_value *out) {
-    if (count == 1 || args[1].kind == FX_JV_NONE) return give_text(strip_space(text, sides), out);
-    if (!want_text(run, "strip", &args[1])) return false;
-    return give_text(strip_set(text, fx_jinja__span(args[1].text), sides), out);
-}
+/* Filters of strings; args[0] is the value they are applied to. */
 
 static bool filter_trim(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
                         struct fx_jinja_value *out) {
     struct fx_jinja_text text;
+    (void)count;
     return fx_jinja__to_text(run, &args[0], &text) &&
-           strip(run, text, args, count, LEFT | RIGHT, out);
+           fx_jinja__strip(run, text, &args[1], FX_JS_LEFT | FX_JS_RIGHT, out);
 }
 
-static bool method_strip(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
-                         struct fx_jinja_value *out) {
-    return want_text(run, "strip()", &args[0]) &&
-           strip(run, args[0].text, args, count, LEFT | RIGHT, out);
-}
-
-static bool method_lstrip(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
-                          struct fx_jinja_value *out) {
-    return want_text(run, "lstrip()", &args[0]) && strip(run, args[0].text, args, count, LEFT, out);
-}
-
-static bool method_rstrip(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
-                          struct fx_jinja_value *out) {
-    return want_text(run, "rstrip()", &args[0]) &&
-           strip(run, args[0].text, args, count, RIGHT, out);
-}
-
-/* ASCII only: what other letters become takes tables we don't have, so they are refused. */
-static FX_MUST bool change_case(struct fx_jinja_run *run, struct fx_jinja_text text, bool up,
-                                struct fx_jinja_value *out) {
-    struct fx_jinja_text changed;
-    uint8_t first = up ? 'a' : 'A', last = up ? 'z' : 'Z';
-    if (!fx_jinja__concat(run, &text, 1, &changed)) return false; /* a copy to write to */
-    uint8_t *at = (uint8_t *)(uintptr_t)changed.at;
-    for (size_t i = 0; i < changed.len; i++) {
-        if (at[i] >= 0x80)
-            return fx_jinja__bad(run, "%s of letters beyond ASCII is not supported",
-                                 up ? "upper" : "lower");
-        if (at[i] >= first && at[i] <= last) at[i] ^= 0x20;
-    }
-    return give_text(changed, out);
+static FX_MUST bool change_case(struct fx_jinja_run *run, enum fx_jinja_case to,
+                                const struct fx_jinja_value *value, struct fx_jinja_value *out) {
+    struct fx_jinja_text text;
+    out->kind = FX_JV_TEXT;
+    return fx_jinja__to_text(run, value, &text) && fx_jinja__case(run, to, text, &out->text);
 }
 
 static bool filter_upper(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
                          struct fx_jinja_value *out) {
-    struct fx_jinja_text text;
     (void)count;
-    return fx_jinja__to_text(run, &args[0], &text) && change_case(run, text, true, out);
+    return change_case(run, FX_JC_UPPER, &args[0], out);
 }
 
 static bool filter_lower(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
                          struct fx_jinja_value *out) {
-    struct fx_jinja_text text;
     (void)count;
-    return fx_jinja__to_text(run, &args[0], &text) && change_case(run, text, false, out);
+    return change_case(run, FX_JC_LOWER, &args[0], out);
 }
 
-static bool method_upper(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
-                         struct fx_jinja_value *out) {
-    (void)count;
-    return want_text(run, "upper()", &args[0]) && change_case(run, args[0].text, true, out);
-}
-
-static bool method_lower(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
-                         struct fx_jinja_value *out) {
-    (void)count;
-    return want_text(run, "lower()", &args[0]) && change_case(run, args[0].text, false, out);
-}
-
-static FX_MUST bool has_affix(struct fx_jinja_run *run, const struct fx_jinja_value *args,
-                              bool at_end, struct fx_jinja_value *out) {
-    const char *what = at_end ? "endswith()" : "startswith()";
-    if (!want_text(run, what, &args[0]) || !want_text(run, what, &args[1])) return false;
-    struct fx_jinja_text text = args[0].text, affix = args[1].text;
-    size_t from = at_end && affix.len <= text.len ? text.len - affix.len : 0;
-    bool yes =
-        affix.len <= text.len && (!affix.len || memcmp(text.at + from, affix.at, affix.len) == 0);
-    *out = (struct fx_jinja_value){.kind = FX_JV_BOOL, .boolean = yes};
-    return true;
-}
-
-static bool method_startswith(struct fx_jinja_run *run, const struct fx_jinja_value *args,
+static bool filter_capitalize(struct fx_jinja_run *run, const struct fx_jinja_value *args,
                               size_t count, struct fx_jinja_value *out) {
     (void)count;
-    return has_affix(run, args, false, out);
+    return change_case(run, FX_JC_CAPITALIZE, &args[0], out);
 }
 
-static bool method_endswith(struct fx_jinja_run *run, const struct fx_jinja_value *args,
-                            size_t count, struct fx_jinja_value *out) {
+static bool splits_words(fx_span text, size_t i) {
+    uint8_t c = text.at[i];
+    return fx_jinja__space_len(text, i) || (c < 0x80 && c && strchr("-({[<", c));
+}
+
+/* Jinja's own: each word's first character upper, the rest lower. */
+static bool filter_title(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
+                         struct fx_jinja_value *out) {
+    struct fx_jinja_text text, *parts;
+    size_t used = 0, at = 0;
     (void)count;
-    return has_affix(run, args, true, out);
-}
-
-static bool filter_length(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
-                          struct fx_jinja_value *out) {
-    const struct fx_jinja_value *value = &args[0];
-    size_t length = 0;
-    (void)count;
-    if (value->kind == FX_JV_TEXT)
-        length = fx_jinja__char_count(fx_jinja__span(value->text));
-    else if (value->kind == FX_JV_LIST || value->kind == FX_JV_DICT)
-        length = value->list.count;
-    else if (value->kind == FX_JV_LOOP)
-        length = value->loop->items.list.count;
-    else if (value->kind != FX_JV_UNDEFINED)
-        return fx_jinja__bad(run, "length of a %s", fx_jinja__kind_name(value));
-    *out = (struct fx_jinja_value){.kind = FX_JV_INT, .integer = (int64_t)length};
-    return true;
-}
-
-static bool filter_default(struct fx_jinja_run *run, const struct fx_jinja_value *args,
-                           size_t count, struct fx_jinja_value *out) {
-    bool falsy_too = count > 2 && fx_jinja__truth(&args[2]);
-    bool missing = args[0].kind == FX_JV_UNDEFINED || (falsy_too && !fx_jinja__truth(&args[0]));
-    (void)run;
-    if (!missing)
-        *out = args[0];
-    else if (count > 1)
-        *out = args[1];
-    else
-        return give_text(fx_jinja__literal(fx_span_str("")), out);
-    return true;
-}
-
-static bool filter_join(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
-                        struct fx_jinja_value *out) {
-    struct fx_jinja_value items;
-    struct fx_jinja_text between = fx_jinja__literal(fx_span_str("")), joined;
-    if (!fx_jinja__iterate(run, &args[0], &items)) return false;
-    if (count > 1 && !fx_jinja__to_text(run, &args[1], &between)) return false;
-    struct fx_jinja_text *parts =
-        fx_arena_array(run->arena, 2 * items.list.count + 1, sizeof *parts);
+    if (!fx_jinja__to_text(run, &args[0], &text)) return false;
+    fx_span span = fx_jinja__span(text);
+    parts = fx_arena_array(run->arena, 2 * text.len + 1, sizeof *parts);
     if (!parts) return fx_jinja__full(run);
-    size_t used = 0;
-    for (size_t i = 0; i < items.list.count; i++) {
-        if (i) parts[used++] = between;
-        if (!fx_jinja__to_text(run, &items.list.at[i], &parts[used++])) return false;
+    while (at < text.len) {
+        size_t end = at, head = at + fx_jinja__char_len(span, at);
+        bool gap = splits_words(span, at);
+        while (end < text.len && splits_words(span, end) == gap)
+            end += fx_jinja__char_len(span, end);
+        parts[used] = fx_jinja__sub(text, at, gap ? end : head);
+        parts[used + 1] = fx_jinja__sub(text, gap ? end : head, end);
+        if (!fx_jinja__case(run, FX_JC_UPPER, parts[used], &parts[used]) ||
+            !fx_jinja__case(run, FX_JC_LOWER, parts[used + 1], &parts[used + 1]))
+            return false;
+        used += 2;
+        at = end;
     }
-    return fx_jinja__concat(run, parts, used, &joined) && give_text(joined, out);
+    out->kind = FX_JV_TEXT;
+    return fx_jinja__concat(run, parts, used, &out->text);
 }
 
-static bool filter_tojson(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
-                          struct fx_jinja_value *out) {
-    struct fx_jinja_text text;
+static bool filter_replace(struct fx_jinja_run *run, const struct fx_jinja_value *args,
+                           size_t count, struct fx_jinja_value *out) {
+    struct fx_jinja_text texts[3];
+    int64_t limit = -1;
     (void)count;
-    return fx_jinja__to_json(run, &args[0], &text) && give_text(text, out);
+    for (size_t i = 0; i < 3; i++)
+        if (!fx_jinja__to_text(run, &args[i], &texts[i])) return false;
+    if (args[3].kind != FX_JV_ABSENT && args[3].kind != FX_JV_NONE &&
+        !fx_jinja__want_integer(run, "replace", &args[3], &limit))
+        return false;
+    return fx_jinja__replace(run, texts[0], texts[1], texts[2], limit, out);
 }
 
 static bool filter_string(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
                           struct fx_jinja_value *out) {
     struct fx_jinja_text text;
     (void)count;
-    return fx_jinja__to_text(run, &args[0], &text) && give_text(text, out);
-}
-
-static FX_MUST bool pick(struct fx_jinja_run *run, const struct fx_jinja_value *value, bool last,
-                         struct fx_jinja_value *out) {
-    struct fx_jinja_value items;
-    if (!fx_jinja__iterate(run, value, &items)) return false;
-    if (items.list.count) {
-        *out = items.list.at[last ? items.list.count - 1 : 0];
-        return true;
-    }
-    *out = (struct fx_jinja_value){
-        .kind = FX_JV_UNDEFINED,
-        .text = fx_jinja__literal(fx_span_str(last ? "last item" : "first item"))};
+    if (!fx_jinja__to_text(run, &args[0], &text)) return false;
+    *out = fx_jinja__text_value(text);
     return true;
 }
 
-static bool filter_first(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
-                         struct fx_jinja_value *out) {
-    (void)count;
-    return pick(run, &args[0], false, out);
-}
-
-static bool filter_last(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
+static bool filter_safe(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
                         struct fx_jinja_value *out) {
-    (void)count;
-    return pick(run, &args[0], true, out);
+    if (!filter_string(run, args, count, out)) return false;
+    out->text.markup = true;
+    return true;
 }
 
-static const char *const trim_parameters[] = {"chars"};
-static const char *const default_parameters[] = {"default_value", "boolean"};
-static const char *const join_parameters[] = {"d"};
+static bool filter_escape(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
+                          struct fx_jinja_value *out) {
+    struct fx_jinja_text text;
+    (void)count;
+    out->kind = FX_JV_TEXT;
+    return fx_jinja__to_text(run, &args[0], &text) && fx_jinja__escape(run, text, &out->text);
+}
 
-const struct fx_jinja_callable fx_jinja__filters[] = {
-    {"trim",    0, 1, trim_parameters,    filter_trim   },
-    {"length",  0, 0, NULL,               filter_length },
-    {"count",   0, 0, NULL,               filter_length },
-    {"upper",   0, 0, NULL,               filter_upper  },
-    {"lower",   0, 0, NULL,               filter_lower  },
-    {"default", 0, 2, default_parameters, filter_default},
-    {"d",       0, 2, default_parameters, filter_default},
-    {"join",    0, 1, join_parameters,    filter_join   },
-    {"tojson",  0, 0, NULL,               filter_tojson },
-    {"string",  0, 0, NULL,               filter_string },
-    {"first",   0, 0, NULL,               filter_first  },
-    {"last",    0, 0, NULL,               filter_last   },
-    {NULL,      0, 0, NULL,               NULL          },
-};
+/* " " times an integer, or a string of its own. */
+static FX_MUST bool indent_text(struct fx_jinja_run *run, const struct fx_jinja_value *width,
+                                int64_t fallback, struct fx_jinja_text *out) {
+    struct fx_jinja_value spaces, blank = fx_jinja__text_value(fx_jinja__literal(fx_span_str(" ")));
+    struct fx_jinja_value times = fx_jinja__integer(fallback);
+    if (width->kind == FX_JV_TEXT) {
+        *out = width->text;
+        return true;
+    }
+    if (width->kind != FX_JV_ABSENT &&
+        !fx_jinja__want_integer(run, "indent", width, &times.integer))
+        return false;
+    if (!fx_jinja__binary(run, '*', &blank, &times, &spaces)) return false;
+    *out = spaces.text;
+    return true;
+}
 
-const struct fx_jinja_callable fx_jinja__methods[] = {
-    {"strip",      0, 1, NULL, method_strip     },
-    {"lstrip",     0, 1, NULL, method_lstrip    },
-    {"rstrip",     0, 1, NULL, method_rstrip    },
-    {"upper",      0, 0, NULL, method_upper     },
-    {"lower",      0, 0, NULL, method_lower     },
-    {"startswith", 1, 1, NULL, method_startswith},
-    {"endswith",   1, 1, NULL, method_endswith  },
-    {NULL,         0, 0, NULL, NULL             },
+static bool filter_indent(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
+                          struct fx_jinja_value *out) {
+    struct fx_jinja_text indent, newline = fx_jinja__literal(fx_span_str("\n"));
+    struct fx_jinja_value lines;
+    size_t used = 0;
+    (void)count;
+    if (!fx_jinja__want_text(run, "indent", &args[0]) || !indent_text(run, &args[1], 4, &indent))
+        return false;
+    struct fx_jinja_text parts[2] = {args[0].text, newline}, ended;
+    if (!fx_jinja__concat(run, parts, 2, &ended) || !fx_jinja__lines(run, ended, &lines))
+        return false;
+    struct fx_jinja_text *all = fx_arena_array(run->arena, 3 * lines.list.count + 1, sizeof *all);
+    if (!all) return fx_jinja__full(run);
+    bool blank = fx_jinja__truth(&args[3]);
+    for (size_t i = 0; i < lines.list.count; i++) {
+        struct fx_jinja_text line = lines.list.at[i].text;
+        bool indented = i ? blank || line.len : fx_jinja__truth(&args[2]);
+        if (i) all[used++] = newline;
+        if (indented) all[used++] = indent;
+        all[used++] = line;
+    }
+    out->kind = FX_JV_TEXT;
+    return fx_jinja__concat(run, all, used, &out->text);
+}
+
+static bool given(const struct fx_jinja_value *value) {
+    return value->kind != FX_JV_ABSENT && value->kind != FX_JV_NONE;
+}
+
+/* separators=(item, key) */
+static FX_MUST bool take_separators(struct fx_jinja_run *run, const struct fx_jinja_value *value,
+                                    struct fx_jinja_style *style) {
+    if (!given(value)) return true;
+    if (value->kind != FX_JV_LIST || value->list.count != 2 ||
+        value->list.at[0].kind != FX_JV_TEXT || value->list.at[1].kind != FX_JV_TEXT)
+        return fx_jinja__bad(run, "tojson: separators are two strings");
+    style->item = value->list.at[0].text;
+    style->key = value->list.at[1].text;
+    return true;
+}
+
+/* json.dumps(value, ensure_ascii=False ...), as transformers defines it. */
+static bool filter_tojson(struct fx_jinja_run *run, const struct fx_jinja_value *args, size_t count,
+                          struct fx_jinja_value *out) {
+    struct fx_jinja_style style = {
+        .json = true,
+        .ascii = fx_jinja__truth(&args[1]),
+        .indented = given(&args[2]),
+        .sorted = fx_jinja__truth(&args[4]),
+        .item = fx_jinja__literal(fx_span_str(given(&args[2]) ? "," : ", ")),
+        .key = fx_jinja__literal(fx_span_str(": ")),
+    };
+    (void)count;
+    if (style.indented && !indent_text(run, &args[2], 0, &style.indent)) return false;
+    out->kind = FX_JV_TEXT;
+    return take_separators(run, &args[3], &style) &&
+           fx_jinja__write(run, &style, &args[0], &out->text);
+}
+
+static bool filter_default(struct fx_jinja_run *run, const struct fx_jinja_value *args,
+                           size_t count, struct fx_jinja_value *out) {
+    bool falsy_too = fx_jinja__truth(&args[2]);
+    bool missing = args[0].kind == FX_JV_UNDEFINED || (falsy_too && !fx_jinja__truth(&args[0]));
+    (void)run;
+    (void)count;
+    *out = args[missing];
+    if (out->kind == FX_JV_ABSENT) *out = fx_jinja__text_value(fx_jinja__literal(fx_span_str("")));
+    return true;
+}
+
+static const char *const trim_names[] = {"chars"};
+static const char *const default_names[] = {"default_value", "boolean"};
+static const char *const replace_names[] = {"old", "new", "count"};
+static const char *const indent_names[] = {"width", "first", "blank"};
+static const char *const tojson_names[] = {"ensure_ascii", "indent", "separators", "sort_keys"};
+
+const struct fx_jinja_callable fx_jinja__text_filters[] = {
+    {"trim",       0, 1, trim_names,    filter_trim,       0},
+    {"upper",      0, 0, NULL,          filter_upper,      0},
+    {"lower",      0, 0, NULL,          filter_lower,      0},
+    {"capitalize", 0, 0, NULL,          filter_capitalize, 0},
+    {"title",      0, 0, NULL,          filter_title,      0},
+    {"replace",    2, 3, replace_names, filter_replace,    0},
+    {"string",     0, 0, NULL,          filter_string,     0},
+    {"safe",       0, 0, NULL,          filter_safe,       0},
+    {"escape",     0, 0, NULL,          filter_escape,     0},
+    {"e",          0, 0, NULL,          filter_escape,     0},
+    {"indent",     0, 3, indent_names,  filter_indent,     0},
+    {"tojson",     0, 4, tojson_names,  filter_tojson,     0},
+    {"default",    0, 2, default_names, filter_default,    0},
+    {"d",          0, 2, default_names, filter_default,    0},
+    {NULL,         0, 0, NULL,          NULL,              0},
 };

@@ -11,6 +11,8 @@ struct lexer {
     uint8_t *pool;
     struct fx_jinja_tokens *tokens;
     fx_error *err;
+    size_t open; /* brackets of the current tag; inside of them it can't end */
+    char closers[FX_TEMPLATE_DEPTH_MAX * 2];
 };
 
 #define lex_fail(lexer, line, ...)                                                                 \
@@ -112,6 +114,7 @@ static FX_MUST bool skip_comment(struct lexer *lexer) {
 static size_t tag_end(const struct lexer *lexer, bool statement, int *sign) {
     const char *end = statement ? "%}" : "}}";
     *sign = peek(lexer, 0);
+    if (lexer->open) return 0;
     if (starts(lexer, lexer->at, end)) {
         *sign = 0;
         return 2;
@@ -189,6 +192,19 @@ static FX_MUST bool lex_number(struct lexer *lexer) {
     return push(lexer, token);
 }
 
+static FX_MUST bool balance(struct lexer *lexer, int bracket) {
+    static const char opening[] = "([{", closing[] = ")]}";
+    const char *opens = strchr(opening, bracket), *closes = strchr(closing, bracket);
+    if (opens && lexer->open == sizeof lexer->closers)
+        return lex_fail(lexer, lexer->line, "expression nested deeper than %zu", lexer->open);
+    if (opens) lexer->closers[lexer->open++] = closing[opens - opening];
+    if (!closes) return true;
+    if (!lexer->open) return lex_fail(lexer, lexer->line, "unexpected '%c'", bracket);
+    if (lexer->closers[--lexer->open] == bracket) return true;
+    return lex_fail(lexer, lexer->line, "unexpected '%c', want '%c'", bracket,
+                    lexer->closers[lexer->open]);
+}
+
 static FX_MUST bool lex_operator(struct lexer *lexer) {
     static const char *const pairs[] = {"//", "**", "==", "!=", ">=", "<="};
     static const char singles[] = "+-/*%~[](){}><=.:|,;";
@@ -199,6 +215,7 @@ static FX_MUST bool lex_operator(struct lexer *lexer) {
     if (!op && (!first || !strchr(singles, first)))
         return lex_fail(lexer, lexer->line, "unexpected character '%c' (0x%02x)",
                         first >= 0x20 && first < 0x7f ? first : '?', (unsigned)first);
+    if (!op && !balance(lexer, first)) return false;
     lexer->at += op ? 2 : 1;
     if (!op) op = FX_JOP(0, first);
     return push(lexer, (struct fx_jinja_token){.type = FX_JT_OPERATOR, .op = op});
@@ -292,6 +309,7 @@ static FX_MUST bool lex_word(struct lexer *lexer) {
 
 static FX_MUST bool lex_tag(struct lexer *lexer, bool statement) {
     uint32_t line = lexer->line;
+    lexer->open = 0;
     for (;;) {
         int sign;
         advance(lexer, fx_jinja__skip_space(lexer->source, lexer->at));

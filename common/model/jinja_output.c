@@ -30,6 +30,19 @@ bool fx_jinja__print(struct fx_jinja_run *run, struct fx_jinja_output *output,
     return true;
 }
 
+bool fx_jinja__gather(struct fx_jinja_run *run, const struct fx_jinja_output *output,
+                      struct fx_jinja_text *out) {
+    size_t count = 0, used = 0;
+    for (const struct fx_jinja_piece *piece = output->first; piece; piece = piece->next)
+        count++;
+    struct fx_jinja_text *parts = fx_arena_array(run->arena, count, sizeof *parts);
+    if (!parts) return fx_jinja__full(run);
+    for (const struct fx_jinja_piece *piece = output->first; piece; piece = piece->next)
+        parts[used++] =
+            (struct fx_jinja_text){piece->text.at, piece->text.len, NULL, piece->user, false};
+    return fx_jinja__concat(run, parts, count, out);
+}
+
 static size_t count_segments(const struct fx_jinja_piece *piece) {
     size_t count = piece != NULL;
     for (; piece && piece->next; piece = piece->next)

@@ -28,6 +28,7 @@ bool fx_jinja__concat(struct fx_jinja_run *run, const struct fx_jinja_text *part
     size_t len = 0, at = 0;
     for (size_t i = 0; i < count; i++)
         len += parts[i].len;
+    run->steps += len / FX_JINJA_BYTES_STEP;
     uint8_t *bytes = fx_arena_alloc(run->arena, len);
     uint8_t *origin = uniform ? NULL : fx_arena_alloc(run->arena, len);
     if (!bytes || (!uniform && !origin)) return fx_jinja__full(run);
@@ -37,7 +38,50 @@ bool fx_jinja__concat(struct fx_jinja_run *run, const struct fx_jinja_text *part
         if (origin) put_origin(origin + at, &parts[i]);
         at += parts[i].len;
     }
-    *out = (struct fx_jinja_text){bytes, len, origin, user};
+    *out = (struct fx_jinja_text){bytes, len, origin, user, false};
+    return true;
+}
+
+static const char *entity(uint8_t byte) {
+    switch (byte) {
+    case '&': return "&amp;";
+    case '<': return "&lt;";
+    case '>': return "&gt;";
+    case '\'': return "&#39;";
+    case '"': return "&#34;";
+    default: return NULL;
+    }
+}
+
+bool fx_jinja__escape(struct fx_jinja_run *run, struct fx_jinja_text text,
+                      struct fx_jinja_text *out) {
+    size_t special = 0, from = 0, used = 0;
+    for (size_t i = 0; i < text.len; i++)
+        special += entity(text.at[i]) != NULL;
+    struct fx_jinja_text *parts = fx_arena_array(run->arena, 2 * special + 1, sizeof *parts);
+    if (!parts) return fx_jinja__full(run);
+    for (size_t i = 0; i < text.len && !text.markup; i++) {
+        const char *name = entity(text.at[i]);
+        if (!name) continue;
+        parts[used++] = fx_jinja__sub(text, from, i);
+        parts[used] = fx_jinja__literal(fx_span_str(name));
+        parts[used++].user = text.origin ? text.origin[i] : text.user;
+        from = i + 1;
+    }
+    parts[used++] = fx_jinja__sub(text, from, text.len);
+    if (!fx_jinja__concat(run, parts, used, out)) return false;
+    out->markup = true;
+    return true;
+}
+
+bool fx_jinja__add_texts(struct fx_jinja_run *run, struct fx_jinja_text a, struct fx_jinja_text b,
+                         struct fx_jinja_text *out) {
+    struct fx_jinja_text parts[2] = {a, b};
+    bool markup = a.markup || b.markup;
+    for (size_t i = 0; i < 2 && markup; i++)
+        if (!fx_jinja__escape(run, parts[i], &parts[i])) return false;
+    if (!fx_jinja__concat(run, parts, 2, out)) return false;
+    out->markup = markup;
     return true;
 }
 
@@ -124,8 +168,8 @@ bool fx_jinja__to_text(struct fx_jinja_run *run, const struct fx_jinja_value *va
     case FX_JV_FLOAT: return number_text(run, value, out);
     case FX_JV_TEXT: *out = value->text; return true;
     case FX_JV_LIST:
-    case FX_JV_DICT:
-    case FX_JV_LOOP: break;
+    case FX_JV_DICT: return fx_jinja__repr(run, value, out);
+    default: break;
     }
     return fx_jinja__bad(run, "printing a %s is not supported", fx_jinja__kind_name(value));
 }

@@ -26,8 +26,9 @@ size_t fx_jinja__char_at(fx_span text, size_t index) {
     return at;
 }
 
-static uint32_t point_at(fx_span text, size_t i, size_t len) {
+uint32_t fx_jinja__point(fx_span text, size_t i, size_t len) {
     static const uint8_t first_bits[5] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    if (len == 1) return text.at[i]; /* also a bad byte */
     uint32_t point = text.at[i] & first_bits[len];
     for (size_t tail = 1; tail < len; tail++)
         point = point << 6 | (text.at[i + tail] & 0x3fU);
@@ -53,7 +54,7 @@ static bool is_space(uint32_t point) {
 size_t fx_jinja__space_len(fx_span text, size_t i) {
     size_t len = fx_jinja__char_len(text, i);
     if (len == 1 && text.at[i] >= 0x80) return 0; /* a bad byte */
-    return is_space(point_at(text, i, len)) ? len : 0;
+    return is_space(fx_jinja__point(text, i, len)) ? len : 0;
 }
 
 size_t fx_jinja__skip_space(fx_span text, size_t from) {
@@ -74,6 +75,13 @@ size_t fx_jinja__trim_end(fx_span text, size_t from) {
         end = start;
     }
     return end;
+}
+
+size_t fx_jinja__seek(fx_span text, size_t from, fx_span needle) {
+    if (from > text.len || needle.len > text.len - from) return text.len + 1;
+    if (!needle.len) return from;
+    const uint8_t *found = memmem(text.at + from, text.len - from, needle.at, needle.len);
+    return found ? (size_t)(found - text.at) : text.len + 1;
 }
 
 size_t fx_jinja__put_char(uint32_t point, uint8_t out[4]) {

@@ -8,10 +8,17 @@ bool fx_jinja__truth(const struct fx_jinja_value *value) {
     case FX_JV_FLOAT: return value->real != 0;
     case FX_JV_TEXT: return value->text.len != 0;
     case FX_JV_LIST:
-    case FX_JV_DICT: return value->list.count != 0;
-    case FX_JV_LOOP: return true;
+    case FX_JV_DICT:
+    case FX_JV_VIEW: return value->list.count != 0;
+    case FX_JV_STREAM:
+    case FX_JV_LOOP:
+    case FX_JV_NAMESPACE:
+    case FX_JV_MACRO:
+    case FX_JV_FUNCTION:
+    case FX_JV_METHOD: return true;
     case FX_JV_UNDEFINED:
-    case FX_JV_NONE: break;
+    case FX_JV_NONE:
+    case FX_JV_ABSENT: break;
     }
     return false;
 }
@@ -30,7 +37,14 @@ const char *fx_jinja__kind_name(const struct fx_jinja_value *value) {
         [FX_JV_TEXT] = "string",
         [FX_JV_LIST] = "list",
         [FX_JV_DICT] = "mapping",
+        [FX_JV_VIEW] = "view of a mapping",
+        [FX_JV_STREAM] = "generator",
         [FX_JV_LOOP] = "loop",
+        [FX_JV_NAMESPACE] = "namespace",
+        [FX_JV_MACRO] = "macro",
+        [FX_JV_FUNCTION] = "function",
+        [FX_JV_METHOD] = "method",
+        [FX_JV_ABSENT] = "missing argument",
     };
     return names[value->kind];
 }
@@ -52,28 +66,78 @@ static bool scalar_equal(const struct fx_jinja_value *a, const struct fx_jinja_v
         return is_real(a, b) ? as_real(a) == as_real(b) : as_integer(a) == as_integer(b);
     if (a->kind != b->kind) return false;
     if (a->kind == FX_JV_TEXT) return fx_span_eq(fx_jinja__span(a->text), fx_jinja__span(b->text));
-    return a->kind == FX_JV_NONE || a->kind == FX_JV_UNDEFINED ||
-           (a->kind == FX_JV_LOOP && a->loop == b->loop);
+    switch (a->kind) {
+    case FX_JV_NONE:
+    case FX_JV_UNDEFINED: return true;
+    case FX_JV_STREAM: return a->stream == b->stream;
+    case FX_JV_LOOP: return a->loop == b->loop;
+    case FX_JV_NAMESPACE: return a->space == b->space;
+    case FX_JV_MACRO: return a->macro == b->macro;
+    case FX_JV_FUNCTION: return a->function == b->function;
+    default: return false;
+    }
 }
 
 static bool is_nested(const struct fx_jinja_value *value) {
     return value->kind == FX_JV_LIST || value->kind == FX_JV_DICT;
 }
 
-bool fx_jinja__equal(struct fx_jinja_run *run, const struct fx_jinja_value *a,
-                     const struct fx_jinja_value *b, bool *out) {
-    if (!is_nested(a) || a->kind != b->kind) {
-        *out = scalar_equal(a, b);
+/* Two lists or mappings, as far as they have been compared. */
+struct pair {
+    const struct fx_jinja_value *a, *b;
+    size_t next;
+};
+
+static const struct fx_jinja_value *value_of(const struct fx_jinja_value *dict,
+                                             const struct fx_jinja_value *key) {
+    for (size_t i = 0; i < dict->list.count; i++)
+        if (scalar_equal(&dict->list.at[2 * i], key)) return &dict->list.at[2 * i + 1];
+    return NULL;
+}
+
+/* The next two elements to compare; false where the second has no such key. */
+static bool next_pair(struct fx_jinja_run *run, struct pair *top, struct pair *out) {
+    size_t i = top->next++;
+    *out = (struct pair){&top->a->list.at[i], NULL, 0};
+    if (top->a->kind == FX_JV_LIST) {
+        out->b = &top->b->list.at[i];
         return true;
     }
-    *out = a->list.count == b->list.count;
-    for (size_t i = 0; *out && a->kind == FX_JV_LIST && i < a->list.count; i++) {
-        if (is_nested(&a->list.at[i]) || is_nested(&b->list.at[i]))
-            return fx_jinja__bad(run, "comparing nested lists is not supported");
-        *out = scalar_equal(&a->list.at[i], &b->list.at[i]);
+    run->steps += top->b->list.count;
+    out->a = &top->a->list.at[2 * i + 1];
+    out->b = value_of(top->b, &top->a->list.at[2 * i]);
+    return out->b != NULL;
+}
+
+static bool same_shape(const struct pair *pair) {
+    return is_nested(pair->a) && pair->a->kind == pair->b->kind &&
+           pair->a->list.count == pair->b->list.count &&
+           (pair->a->kind == FX_JV_DICT || pair->a->list.tuple == pair->b->list.tuple);
+}
+
+bool fx_jinja__equal(struct fx_jinja_run *run, const struct fx_jinja_value *a,
+                     const struct fx_jinja_value *b, bool *out) {
+    struct pair stack[FX_JINJA_NESTING_MAX], now = {a, b, 0};
+    size_t depth = 0;
+    *out = false;
+    for (;;) {
+        run->steps += now.a->kind == FX_JV_TEXT ? now.a->text.len / FX_JINJA_BYTES_STEP : 0;
+        if (!is_nested(now.a) && !is_nested(now.b)) {
+            if (!scalar_equal(now.a, now.b)) return true;
+        } else if (!same_shape(&now)) {
+            return true;
+        } else if (depth == FX_JINJA_NESTING_MAX) {
+            return fx_jinja__bad(run, "lists nested deeper than %d", FX_JINJA_NESTING_MAX);
+        } else {
+            stack[depth++] = now;
+        }
+        run->steps += depth != 0;
+        while (depth && stack[depth - 1].next == stack[depth - 1].a->list.count)
+            depth--;
+        if (!depth) break;
+        if (!next_pair(run, &stack[depth - 1], &now)) return true;
     }
-    if (a->kind == FX_JV_DICT && *out && a->list.at != b->list.at)
-        return fx_jinja__bad(run, "comparing mappings is not supported");
+    *out = true;
     return true;
 }
 
@@ -105,6 +169,35 @@ static FX_MUST bool integer_math(struct fx_jinja_run *run, int32_t op, int64_t a
     return !overflow || fx_jinja__bad(run, "integer overflow");
 }
 
+/* base ** exponent of integers, the exponent not negative. */
+static FX_MUST bool integer_power(struct fx_jinja_run *run, int64_t base, int64_t exponent,
+                                  int64_t *out) {
+    int64_t result = 1;
+    bool overflow = false;
+    for (; exponent && !overflow; exponent >>= 1) {
+        if (exponent & 1) overflow = __builtin_mul_overflow(result, base, &result);
+        if (exponent > 1 && !overflow) overflow = __builtin_mul_overflow(base, base, &base);
+    }
+    *out = result;
+    return !overflow || fx_jinja__bad(run, "integer overflow");
+}
+
+static FX_MUST bool power(struct fx_jinja_run *run, const struct fx_jinja_value *a,
+                          const struct fx_jinja_value *b, struct fx_jinja_value *out) {
+    bool real = is_real(a, b) || as_integer(b) < 0;
+    if (real && as_real(a) == 0 && as_real(b) < 0)
+        return fx_jinja__bad(run, "zero to a negative power");
+    if (real && as_real(a) < 0 && as_real(b) != floor(as_real(b)))
+        return fx_jinja__bad(run, "a complex number is not supported");
+    if (!real) {
+        *out = (struct fx_jinja_value){.kind = FX_JV_INT};
+        return integer_power(run, as_integer(a), as_integer(b), &out->integer);
+    }
+    *out = (struct fx_jinja_value){.kind = FX_JV_FLOAT, .real = pow(as_real(a), as_real(b))};
+    return isfinite(out->real) || !isfinite(as_real(a)) || !isfinite(as_real(b)) ||
+           fx_jinja__bad(run, "the power is too large");
+}
+
 static FX_MUST bool real_math(struct fx_jinja_run *run, int32_t op, double a, double b,
                               double *out) {
     if (op != '+' && op != '-' && op != '*' && b == 0)
@@ -129,6 +222,7 @@ static FX_MUST bool real_math(struct fx_jinja_run *run, int32_t op, double a, do
 static FX_MUST bool math(struct fx_jinja_run *run, int32_t op, const struct fx_jinja_value *a,
                          const struct fx_jinja_value *b, struct fx_jinja_value *out) {
     struct fx_jinja_value result = {.kind = FX_JV_INT};
+    if (op == FX_JOP('*', '*')) return power(run, a, b, out);
     if (op == '/' || is_real(a, b)) {
         result.kind = FX_JV_FLOAT;
         if (!real_math(run, op, as_real(a), as_real(b), &result.real)) return false;
@@ -144,25 +238,48 @@ static FX_MUST bool repeat(struct fx_jinja_run *run, const struct fx_jinja_value
     size_t count = times < 0 ? 0 : (size_t)times, len = text->text.len;
     if (len && count > FX_TEMPLATE_OUTPUT_BYTES_MAX / len)
         return fx_fail(run->err, FX_RESOURCE_EXHAUSTED, "a string times %zu is too long", count);
-    if (!len) count = 0;
-    struct fx_jinja_text *parts = fx_arena_array(run->arena, count, sizeof *parts);
-    if (!parts) return fx_jinja__full(run);
-    for (size_t i = 0; i < count; i++)
-        parts[i] = text->text;
-    out->kind = FX_JV_TEXT;
-    return fx_jinja__concat(run, parts, count, &out->text);
+    struct fx_jinja_text one = text->text;
+    uint8_t *bytes = fx_arena_alloc(run->arena, count * len);
+    uint8_t *origin = one.origin ? fx_arena_alloc(run->arena, count * len) : NULL;
+    if (!bytes || (one.origin && !origin)) return fx_jinja__full(run);
+    for (size_t i = 0; len && i < count; i++) {
+        memcpy(bytes + i * len, one.at, len);
+        if (origin) memcpy(origin + i * len, one.origin, len);
+    }
+    run->steps += count * len / FX_JINJA_BYTES_STEP;
+    *out = fx_jinja__text_value(
+        (struct fx_jinja_text){bytes, count * len, origin, one.user, one.markup});
+    return true;
 }
 
 static FX_MUST bool join_lists(struct fx_jinja_run *run, const struct fx_jinja_value *a,
                                const struct fx_jinja_value *b, struct fx_jinja_value *out) {
     size_t count = a->list.count + b->list.count;
-    struct fx_jinja_value *items = fx_arena_array(run->arena, count, sizeof *items);
-    if (!items) return fx_jinja__full(run);
+    bool tuple = a->list.tuple;
+    if (tuple != b->list.tuple) return fx_jinja__bad(run, "'+' of list and tuple");
+    struct fx_jinja_value *items = fx_jinja__values(run, count);
+    if (!items) return false;
     for (size_t i = 0; i < count; i++)
         items[i] = i < a->list.count ? a->list.at[i] : b->list.at[i - a->list.count];
-    *out = (struct fx_jinja_value){
-        .kind = FX_JV_LIST, .list = {items, count}
-    };
+    run->steps += count;
+    *out = fx_jinja__list(items, count);
+    out->list.tuple = tuple;
+    return true;
+}
+
+static FX_MUST bool repeat_list(struct fx_jinja_run *run, const struct fx_jinja_value *list,
+                                int64_t times, struct fx_jinja_value *out) {
+    size_t count = times < 0 ? 0 : (size_t)times, len = list->list.count;
+    bool tuple = list->list.tuple;
+    if (len && count > FX_JINJA_RANGE_MAX / len)
+        return fx_fail(run->err, FX_RESOURCE_EXHAUSTED, "a list times %zu is too long", count);
+    struct fx_jinja_value *items = fx_jinja__values(run, len ? count * len : 0);
+    if (!items) return false;
+    for (size_t i = 0; len && i < count * len; i++)
+        items[i] = list->list.at[i % len];
+    run->steps += len ? count * len : 0;
+    *out = fx_jinja__list(items, len ? count * len : 0);
+    out->list.tuple = tuple;
     return true;
 }
 
@@ -170,12 +287,16 @@ static FX_MUST bool arithmetic(struct fx_jinja_run *run, int32_t op, const struc
                                const struct fx_jinja_value *b, struct fx_jinja_value *out) {
     if (fx_jinja__is_number(a) && fx_jinja__is_number(b)) return math(run, op, a, b, out);
     if (op == '+' && a->kind == FX_JV_TEXT && b->kind == FX_JV_TEXT) {
-        struct fx_jinja_text parts[2] = {a->text, b->text};
+        struct fx_jinja_text left = a->text, right = b->text; /* out may be one of them */
         out->kind = FX_JV_TEXT;
-        return fx_jinja__concat(run, parts, 2, &out->text);
+        return fx_jinja__add_texts(run, left, right, &out->text);
     }
     if (op == '+' && a->kind == FX_JV_LIST && b->kind == FX_JV_LIST)
         return join_lists(run, a, b, out);
+    if (op == '*' && a->kind == FX_JV_LIST && b->kind == FX_JV_INT)
+        return repeat_list(run, a, b->integer, out);
+    if (op == '*' && a->kind == FX_JV_INT && b->kind == FX_JV_LIST)
+        return repeat_list(run, b, a->integer, out);
     if (op == '*' && a->kind == FX_JV_TEXT && b->kind == FX_JV_INT)
         return repeat(run, a, b->integer, out);
     if (op == '*' && a->kind == FX_JV_INT && b->kind == FX_JV_TEXT)
@@ -183,13 +304,12 @@ static FX_MUST bool arithmetic(struct fx_jinja_run *run, int32_t op, const struc
     if (op == '%' && a->kind == FX_JV_TEXT)
         return fx_jinja__bad(run, "string formatting with %% is not supported");
     char what[] = "'?'";
-    what[1] = op == FX_JOP('/', '/') ? '/' : (char)op;
+    what[1] = (char)(op & 0xff);
     return type_error(run, what, a, b);
 }
 
-/* < 0, 0, > 0; numbers with numbers and strings with strings (by code point). */
-static FX_MUST bool order(struct fx_jinja_run *run, const struct fx_jinja_value *a,
-                          const struct fx_jinja_value *b, int *out) {
+static FX_MUST bool order_scalars(struct fx_jinja_run *run, const struct fx_jinja_value *a,
+                                  const struct fx_jinja_value *b, int *out) {
     if (fx_jinja__is_number(a) && fx_jinja__is_number(b)) {
         double left = as_real(a), right = as_real(b);
         *out = (left > right) - (left < right);
@@ -199,23 +319,50 @@ static FX_MUST bool order(struct fx_jinja_run *run, const struct fx_jinja_value 
     }
     if (a->kind != FX_JV_TEXT || b->kind != FX_JV_TEXT) return type_error(run, "order", a, b);
     size_t shorter = a->text.len < b->text.len ? a->text.len : b->text.len;
+    run->steps += shorter / FX_JINJA_BYTES_STEP;
     *out = shorter ? memcmp(a->text.at, b->text.at, shorter) : 0;
     if (!*out) *out = (a->text.len > b->text.len) - (a->text.len < b->text.len);
+    return true;
+}
+
+bool fx_jinja__order(struct fx_jinja_run *run, const struct fx_jinja_value *a,
+                     const struct fx_jinja_value *b, int *out) {
+    if (a->kind != FX_JV_LIST || b->kind != FX_JV_LIST || a->list.tuple != b->list.tuple)
+        return order_scalars(run, a, b, out);
+    size_t left = a->list.count, right = b->list.count;
+    for (size_t i = 0; i < left && i < right; i++) {
+        bool same;
+        if (!fx_jinja__equal(run, &a->list.at[i], &b->list.at[i], &same)) return false;
+        if (!same) return order_scalars(run, &a->list.at[i], &b->list.at[i], out);
+    }
+    *out = (left > right) - (left < right);
+    return true;
+}
+
+/* What was looked at is gone. */
+static FX_MUST bool stream_contains(struct fx_jinja_run *run, const struct fx_jinja_value *needle,
+                                    struct fx_jinja_stream *stream, bool *out) {
+    run->steps += stream->count / 4;
+    for (*out = false; stream->count && !*out; stream->at++, stream->count--)
+        if (!fx_jinja__equal(run, needle, stream->at, out)) return false;
     return true;
 }
 
 static FX_MUST bool contains(struct fx_jinja_run *run, const struct fx_jinja_value *needle,
                              const struct fx_jinja_value *hay, bool *out) {
     *out = false;
+    run->steps += hay->kind == FX_JV_TEXT ? hay->text.len / FX_JINJA_BYTES_STEP : 0;
     if (hay->kind == FX_JV_UNDEFINED) return true;
     if (hay->kind == FX_JV_TEXT && needle->kind == FX_JV_TEXT) {
         *out = !needle->text.len || (hay->text.len && memmem(hay->text.at, hay->text.len,
                                                              needle->text.at, needle->text.len));
         return true;
     }
-    if (hay->kind != FX_JV_LIST && hay->kind != FX_JV_DICT)
+    if (hay->kind == FX_JV_STREAM) return stream_contains(run, needle, hay->stream, out);
+    if (hay->kind != FX_JV_LIST && hay->kind != FX_JV_DICT && hay->kind != FX_JV_VIEW)
         return type_error(run, "'in'", needle, hay);
     size_t step = hay->kind == FX_JV_DICT ? 2 : 1;
+    run->steps += hay->list.count / 4;
     for (size_t i = 0; i < hay->list.count && !*out; i++)
         if (!fx_jinja__equal(run, needle, &hay->list.at[i * step], out)) return false;
     return true;
@@ -249,7 +396,7 @@ bool fx_jinja__binary(struct fx_jinja_run *run, int32_t op, const struct fx_jinj
     case '>':
     case FX_JOP('<', '='):
     case FX_JOP('>', '='):
-        if (!order(run, a, b, &order_of)) return false;
+        if (!fx_jinja__order(run, a, b, &order_of)) return false;
         yes = holds(op, order_of);
         break;
     default: return arithmetic(run, op, a, b, out);
@@ -266,5 +413,23 @@ bool fx_jinja__negate(struct fx_jinja_run *run, bool minus, struct fx_jinja_valu
     }
     int64_t number = as_integer(value);
     *value = (struct fx_jinja_value){.kind = FX_JV_INT, .integer = minus ? -number : number};
+    return true;
+}
+
+bool fx_jinja__want_text(struct fx_jinja_run *run, const char *what,
+                         const struct fx_jinja_value *value) {
+    if (value->kind == FX_JV_TEXT) return true;
+    if (value->kind == FX_JV_UNDEFINED)
+        return fx_jinja__bad(run, "'%.*s' is undefined", (int)value->text.len,
+                             (const char *)value->text.at);
+    return fx_jinja__bad(run, "%s wants a string, not a %s", what, fx_jinja__kind_name(value));
+}
+
+bool fx_jinja__want_integer(struct fx_jinja_run *run, const char *what,
+                            const struct fx_jinja_value *value, int64_t *out) {
+    if (value->kind != FX_JV_INT && value->kind != FX_JV_BOOL)
+        return fx_jinja__bad(run, "%s wants an integer, not a %s", what,
+                             fx_jinja__kind_name(value));
+    *out = as_integer(value);
     return true;
 }

@@ -26,7 +26,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         {fx_span_str("system"), fx_span_str("Be <|eos|>.")},
         {fx_span_str("user"),   content                   }
     };
-    struct fx_template_input input = {messages, 2, fx_span_str("<s>"), {0}, true};
+    struct fx_template_input input = {
+        .messages = messages,
+        .count = 2,
+        .bos_token = fx_span_str("<s>"),
+        .add_generation_prompt = true,
+    };
     struct fx_segments text;
     fx_auto(fx_template) template = NULL;
     fx_error err = {0};
