@@ -2,33 +2,41 @@
 # Processes by pid files. A pid file holds "PID START", START being the kernel's start time of that
 # process: a number reused by another process is never taken for ours.
 
-# started_at PID: its start time in clock ticks; fails when there is no such process.
+# started_at PID: its start time in clock ticks, into STARTED_AT; fails when there is no such process.
+# No child process does it: a Ctrl-C would end that child, and ours would look dead.
 started_at() {
     local stat fields
-    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+    STARTED_AT=''
+    { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
     read -ra fields <<<"${stat##*) }"
-    [ "${fields[0]}" != Z ] && echo "${fields[19]}"
+    [ "${fields[0]}" != Z ] && STARTED_AT=${fields[19]}
 }
 
 # pid_of NAME: the pid of our running process of that name.
 pid_of() {
     local pid start
     read -r pid start 2>/dev/null <"$RUN/$1.pid" || return 1
-    [ -n "$start" ] && [ "$(started_at "$pid")" = "$start" ] && echo "$pid"
+    started_at "$pid" && [ "$STARTED_AT" = "$start" ] && echo "$pid"
 }
 
 is_alive() { pid_of "$1" >/dev/null; }
 
 # spawn NAME PROGRAM...: detached, in a session of its own, its output in a new log; the last log
-# is kept as NAME.log.1.
+# is kept as NAME.log.1. Called under `guard`: a Ctrl-C that comes before the process is in the books
+# waits until it is, else nobody would stop it.
 spawn() {
-    local name=$1 pid
+    local name=$1 pid interrupted=''
     shift
     [ ! -e "$LOGS/$name.log" ] || mv -f "$LOGS/$name.log" "$LOGS/$name.log.1"
+    trap 'interrupted=130' INT
+    trap 'interrupted=143' TERM
     setsid "$@" >>"$LOGS/$name.log" 2>&1 </dev/null 9>&- &
     pid=$!
-    echo "$pid $(started_at $pid)" >"$RUN/$name.pid"
     STARTED+=("$name")
+    started_at $pid || true
+    echo "$pid $STARTED_AT" >"$RUN/$name.pid"
+    guard
+    [ -z "$interrupted" ] || exit "$interrupted"
 }
 
 # signal NAME SIGNAL: only ever to a process that `spawn` started.
