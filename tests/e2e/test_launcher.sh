@@ -126,7 +126,9 @@ clean_up() {
     trap - EXIT
     for pid in "${CHILDREN[@]}"; do end_child "$pid"; done
     for DATA in "$WORK"/data-*; do
-        [ ! -d "$DATA" ] || "$FRACTAL" down --data "$DATA" >/dev/null 2>&1 || true
+        [ -d "$DATA" ] || continue
+        "$FRACTAL" down --data "$DATA" >/dev/null 2>&1 || true
+        for pid in $(processes); do kill -KILL "$pid" 2>/dev/null || true; done # it lost these
     done
     rm -rf "$WORK"
     exit $status
