@@ -1,12 +1,24 @@
 /* A chat template, then after a NUL what the user says: what compiles renders within its limits,
- * and segments alternate in origin. */
+ * and segments alternate in origin. The conversation has a tool, a call and its answer. */
 #include <string.h>
+#include <jansson.h>
 #include "tests/fuzz/fuzz.h"
 #include "common/model/template.h"
 
 enum { ARENA_BYTES = 1 << 20 };
 
 static uint8_t memory_[ARENA_BYTES];
+static const char conversation_[] =
+    "[{\"role\": \"system\", \"content\": \"Be <|eos|>.\"}, {\"role\": \"user\", \"content\": "
+    "null},"
+    "{\"role\": \"assistant\", \"content\": [{\"type\": \"text\", \"text\": \"b\"}], "
+    "\"tool_calls\":"
+    "[{\"function\": {\"name\": \"f\", \"arguments\": {\"x\": [1, 2.5, true, null, {}]}}}]},"
+    "{\"role\": \"tool\", \"content\": \"\\u00e9\\n\"}]";
+static const char tools_[] = "[{\"type\": \"function\", \"function\": {\"name\": \"f\", "
+                             "\"parameters\": {\"items\": {\"x\": []}}}}]";
+
+FX_DEFINE_AUTO(json_t, json_decref)
 
 static void check(struct fx_segments text) {
     size_t bytes = 0;
@@ -21,16 +33,18 @@ static void check(struct fx_segments text) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const uint8_t *nul = size ? memchr(data, 0, size) : NULL;
     size_t first = nul ? (size_t)(nul - data) : size;
-    fx_span content = {nul ? nul + 1 : NULL, nul ? size - first - 1 : 0};
-    struct fx_message messages[] = {
-        {fx_span_str("system"), fx_span_str("Be <|eos|>.")},
-        {fx_span_str("user"),   content                   }
-    };
+    const char *content = nul ? (const char *)nul + 1 : "";
+    fx_auto(json_t) messages = json_loads(conversation_, 0, NULL);
+    fx_auto(json_t) tools = json_loads(tools_, 0, NULL);
+    FX_ASSERT(messages && tools);
+    json_t *text_said = json_stringn_nocheck(content, nul ? size - first - 1 : 0);
+    FX_ASSERT(!json_object_set_new(json_array_get(messages, 1), "content", text_said));
     struct fx_template_input input = {
-        .messages = messages,
-        .count = 2,
+        .objects = messages,
+        .tools = tools,
         .bos_token = fx_span_str("<s>"),
         .add_generation_prompt = true,
+        .now_s = 1718454896,
     };
     struct fx_segments text;
     fx_auto(fx_template) template = NULL;

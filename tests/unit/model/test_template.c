@@ -139,7 +139,14 @@ static void test_vectors(void **state) {
     assert_true(failing >= 15 && failing < 100);
 }
 
-/* The bundled model's own chat: template, segments, tokens. */
+static size_t count_of(struct fx_ids ids, uint32_t id) {
+    size_t count = 0;
+    for (size_t i = 0; i < ids.len; i++)
+        count += ids.at[i] == id;
+    return count;
+}
+
+/* The bundled model's own chat: template, segments, tokens; one BOS, which the template writes. */
 static void test_oracle_chat(void **state) {
     (void)state;
     fx_error err = {0};
@@ -154,13 +161,16 @@ static void test_oracle_chat(void **state) {
     };
     fx_auto(fx_template) template = NULL;
     struct fx_segments text;
-    uint32_t at[256];
+    uint32_t at[256], bos;
     struct fx_ids ids = {at, 0, 256};
     fx_arena_reset(&arena_);
     assert_true(fx_template_compile(fx_tokenizer_chat_template(tokenizer), &template, &err));
     assert_true(fx_template_render(template, &input, &arena_, &text, &err));
     assert_true(fx_tokenizer_encode(tokenizer, text, FX_ENCODE_PLAIN, &ids, &err));
     fixture_equal_ids("chat", ids, json_object_get(chat, "ids"));
+    assert_true(fx_tokenizer_bos_id(tokenizer, &bos));
+    assert_int_equal(ids.at[0], bos);
+    assert_int_equal(count_of(ids, bos), 1);
 }
 
 static int setup(void **state) {
