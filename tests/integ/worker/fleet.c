@@ -168,6 +168,19 @@ Fractal__V1__WorkerStatus fleet_status(struct fleet *fleet, uint32_t worker) {
     return copy;
 }
 
+Fractal__V1__WorkerStatus fleet_idle(struct fleet *fleet, uint32_t worker) {
+    uint64_t until_ms = fx_clock_ms() + 3000;
+    for (;;) {
+        Fractal__V1__WorkerStatus status = fleet_status(fleet, worker);
+        bool idle = status.slots_free == status.slots && status.kv_blocks_free == status.kv_blocks;
+        if (idle) return status;
+        if (fx_clock_ms() >= until_ms)
+            fail_msg("%u of %u slots, %u of %u KV blocks free", status.slots_free, status.slots,
+                     status.kv_blocks_free, status.kv_blocks);
+        fleet_sleep(fleet, 5);
+    }
+}
+
 uint64_t fleet_proc_kib(const struct fleet *fleet, uint32_t worker, const char *key) {
     char path[64], line[256];
     (void)snprintf(path, sizeof path, "/proc/%d/status", (int)fleet->workers[worker].process.pid);

@@ -41,6 +41,9 @@ void fleet_wait_workers(struct fleet *fleet, uint32_t workers);
 void fleet_worker_stop(struct fleet *fleet, uint32_t worker);
 /* GetWorker; numbers only. */
 Fractal__V1__WorkerStatus fleet_status(struct fleet *fleet, uint32_t worker);
+/* The same once every slot and KV block is free, which must come within 3 s: a watcher sees the
+ * finish a moment before the worker has its answer. */
+Fractal__V1__WorkerStatus fleet_idle(struct fleet *fleet, uint32_t worker);
 /* Does its log have a line with `text`? */
 bool fleet_log_has(const struct fleet *fleet, uint32_t worker, const char *text);
 /* A number of /proc/PID/status in KiB, "RssAnon:". */
