@@ -17,6 +17,7 @@ enum {
     SET_FILE = 1,
     FILE_NAME = 1,
     FILE_PACKAGE = 2,
+    FILE_IMPORT = 3,
     FILE_MESSAGE = 4,
     FILE_ENUM = 5,
     FILE_SERVICE = 6,
@@ -112,6 +113,28 @@ const struct fx_descriptor_file *fx_descriptors__by_name(const struct fx_descrip
     for (size_t i = 0; i < descriptors->count; i++)
         if (fx_span_eq(descriptors->files[i].name, name)) return &descriptors->files[i];
     return NULL;
+}
+
+static size_t import_add(const struct fx_descriptor_file *file, size_t count,
+                         const struct fx_descriptor_file *out[FX_IMPORTS_MAX]) {
+    if (!file || count == FX_IMPORTS_MAX) return count;
+    for (size_t i = 0; i < count; i++)
+        if (out[i] == file) return count;
+    out[count] = file;
+    return count + 1;
+}
+
+size_t fx_descriptors__with_imports(const struct fx_descriptors *descriptors,
+                                    const struct fx_descriptor_file *file,
+                                    const struct fx_descriptor_file *out[FX_IMPORTS_MAX]) {
+    size_t count = import_add(file, 0, out);
+    for (size_t i = 0; i < count; i++) { /* grows while it runs */
+        fx_span rest = out[i]->bytes;
+        for (struct field field; next_field(&rest, &field);)
+            if (field.number == FILE_IMPORT)
+                count = import_add(fx_descriptors__by_name(descriptors, field.bytes), count, out);
+    }
+    return count;
 }
 
 /* Takes `part` and a dot (or the end) off the front of `symbol`. */

@@ -14,6 +14,12 @@ void fx_descriptors__free(struct fx_descriptors *descriptors);
 /** NULL when there is none. */
 const struct fx_descriptor_file *fx_descriptors__by_name(const struct fx_descriptors *descriptors,
                                                          fx_span name);
+enum { FX_IMPORTS_MAX = 16 };
+/** `file` and all that it imports, directly or not, `file` first; how many, at most
+ *  FX_IMPORTS_MAX. */
+size_t fx_descriptors__with_imports(const struct fx_descriptors *descriptors,
+                                    const struct fx_descriptor_file *file,
+                                    const struct fx_descriptor_file *out[FX_IMPORTS_MAX]);
 /** The file that declares a message, enum, service, or one of their members, by its full name. */
 const struct fx_descriptor_file *fx_descriptors__by_symbol(const struct fx_descriptors *descriptors,
                                                            fx_span symbol);

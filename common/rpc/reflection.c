@@ -16,7 +16,7 @@ struct answer {
     Grpc__Reflection__V1__FileDescriptorResponse file;
     Grpc__Reflection__V1__ListServiceResponse list;
     Grpc__Reflection__V1__ErrorResponse error;
-    ProtobufCBinaryData bytes;
+    ProtobufCBinaryData bytes[FX_IMPORTS_MAX];
     Grpc__Reflection__V1__ServiceResponse services[SERVICES_MAX];
     Grpc__Reflection__V1__ServiceResponse *service_at[SERVICES_MAX];
     char names[SERVICES_MAX][SERVICE_NAME_MAX];
@@ -30,15 +30,20 @@ static void answer_error(struct answer *out, enum fx_code code, const char *text
     out->response.error_response = &out->error;
 }
 
-static void answer_file(struct answer *out, const struct fx_descriptor_file *file) {
+/* With what it imports, so that a client need not ask again. */
+static void answer_file(struct answer *out, const struct fx_descriptors *descriptors,
+                        const struct fx_descriptor_file *file) {
+    const struct fx_descriptor_file *files[FX_IMPORTS_MAX];
     if (!file) {
         answer_error(out, FX_NOT_FOUND, "no such file or symbol");
         return;
     }
     grpc__reflection__v1__file_descriptor_response__init(&out->file);
-    out->bytes = (ProtobufCBinaryData){file->bytes.len, (uint8_t *)(uintptr_t)file->bytes.at};
-    out->file.file_descriptor_proto = &out->bytes;
-    out->file.n_file_descriptor_proto = 1;
+    out->file.file_descriptor_proto = out->bytes;
+    out->file.n_file_descriptor_proto = fx_descriptors__with_imports(descriptors, file, files);
+    for (size_t i = 0; i < out->file.n_file_descriptor_proto; i++)
+        out->bytes[i] =
+            (ProtobufCBinaryData){files[i]->bytes.len, (uint8_t *)(uintptr_t)files[i]->bytes.at};
     out->response.message_response_case = ANSWER(FILE_DESCRIPTOR_RESPONSE);
     out->response.file_descriptor_response = &out->file;
 }
@@ -77,11 +82,13 @@ static void answer(struct answer *out, const fx_server *server, const request_t 
     case CASE(LIST_SERVICES): answer_list(out, server); return;
     case CASE(FILE_BY_FILENAME):
         answer_file(
-            out, fx_descriptors__by_name(server->descriptors, fx_span_str(in->file_by_filename)));
+            out, server->descriptors,
+            fx_descriptors__by_name(server->descriptors, fx_span_str(in->file_by_filename)));
         return;
     case CASE(FILE_CONTAINING_SYMBOL):
-        answer_file(out, fx_descriptors__by_symbol(server->descriptors,
-                                                   fx_span_str(in->file_containing_symbol)));
+        answer_file(out, server->descriptors,
+                    fx_descriptors__by_symbol(server->descriptors,
+                                              fx_span_str(in->file_containing_symbol)));
         return;
     default: answer_error(out, FX_NOT_FOUND, "these services have no extensions"); return;
     }

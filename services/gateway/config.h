@@ -9,7 +9,8 @@ struct gw_config {
     const char *redis_url, *redis_ledger_url; /* the second "": as the first */
     const char *tls_ca, *tls_cert, *tls_key;  /* between services, and of the gRPC API */
     const char *http_tls_cert, *http_tls_key; /* of the public port; both or none */
-    uint32_t connections_max, body_bytes_max, stall_ms_max, drain_ms_max, limit_lease_ms, rpc_threads;
+    uint32_t connections_max, body_bytes_max, stall_ms_max, drain_ms_max, limit_lease_ms,
+        rpc_threads;
     bool plaintext;
 };
 

@@ -35,10 +35,12 @@ static bool is_live(void *ctx, char *reason) {
 
 /* Redis away: still ready, for what needs it is answered 503 with Retry-After. */
 static bool is_ready(void *ctx, char *reason) {
-    struct gw_metrics *metrics = &((struct gateway *)ctx)->metrics;
+    struct gateway *gateway = ctx;
+    struct gw_metrics *metrics = &gateway->metrics;
     const char *why = metrics->draining  ? "draining"
                       : !metrics->listed ? "the slicer has not listed its models yet"
-                                         : NULL;
+                      : !fx_server_serving(gateway->rpc) ? "the gRPC API does not serve yet"
+                                                         : NULL;
     if (!why) return is_live(ctx, reason);
     (void)snprintf(reason, FX_ADMIN_REASON_MAX, "%s", why);
     return false;
@@ -181,10 +183,16 @@ static FX_MUST bool redis_open(struct gateway *gateway, fx_error *err) {
     return fx_redis_open(&opts, &gateway->ledger, err) || fx_wrap(err, "FX_REDIS_LEDGER_URL");
 }
 
+static void rpc_tick(void *ctx) {
+    gw_rpc_tick(ctx);
+}
+
 static FX_MUST bool caches_open(struct gateway *gateway, fx_error *err) {
     struct gw_models_opts models = {.base = fx_loop_base(gateway->loop),
                                     .slicer = gateway->slicer,
                                     .metrics = &gateway->metrics,
+                                    .on_listed = rpc_tick,
+                                    .ctx = gateway,
                                     .on_error = log_failed};
     struct gw_auth_opts auth = {
         .tenant = gateway->tenant, .redis = gateway->ledger, .metrics = &gateway->metrics};
@@ -232,7 +240,7 @@ static FX_MUST bool admin_open(struct gateway *gateway, fx_error *err) {
 static FX_MUST bool parts_open(struct gateway *gateway, fx_error *err) {
     return fx_loop_open(GW_RPC_INBOX + INBOX_REST, &gateway->loop, err) &&
            redis_open(gateway, err) && clients_open(gateway, err) && caches_open(gateway, err) &&
-           server_open(gateway, err) && admin_open(gateway, err) && gw_rpc_open(gateway, err) &&
+           server_open(gateway, err) && gw_rpc_open(gateway, err) && admin_open(gateway, err) &&
            fx_loop_start(gateway->loop, err);
 }
 

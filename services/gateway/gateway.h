@@ -15,7 +15,8 @@ struct gw_limits;
 struct gw_visit;
 TAILQ_HEAD(gw_visits, gw_visit);
 
-/** Everything of one process. All but `admin`, `rpc`, `loop` and `metrics` belongs to the loop's thread.
+/** Everything of one process. All but `admin`, `rpc`, `loop` and `metrics` belongs to the loop's
+ * thread.
  */
 struct gateway {
     const struct gw_config *config;

@@ -42,6 +42,9 @@ struct gw_models_opts {
     struct event_base *base;
     fx_client *slicer;
     struct gw_metrics *metrics;
+    /** The list is here, the first time and each time again. */
+    void (*on_listed)(void *ctx);
+    void *ctx;
     /** A fetch failed, for the log. */
     void (*on_error)(const char *what, const fx_error *err);
 };

@@ -21,6 +21,9 @@ FX_MUST bool gw_rpc_json(const ProtobufCMessage *message, enum gw_kind *kind, js
                          struct gw_problem *problem);
 /* rpc_errors.c */
 enum fx_code gw_rpc_code(const struct gw_problem *problem);
+enum { GW_RPC_STATUS_MAX = 4096 };
+/** Packs the google.rpc.Status of it; its length. */
+size_t gw_rpc_status(const struct gw_problem *problem, uint8_t out[GW_RPC_STATUS_MAX]);
 /** The trailers of an error. */
 void gw_rpc_details(fx_call *call, const struct gw_problem *problem);
 /* rpc_answer.c */

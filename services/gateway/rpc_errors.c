@@ -5,7 +5,7 @@
 #include "google/rpc/status.pb-c.h"
 #include "services/gateway/rpc.h"
 
-enum { REASON_MAX = 48, DETAIL_BYTES = 1024, STATUS_BYTES = 4096, DETAILS = 3 };
+enum { REASON_MAX = 48, DETAIL_BYTES = 1024, DETAILS = 3 };
 
 enum fx_code gw_rpc_code(const struct gw_problem *problem) {
     if (problem->reason == GW_CANCELLED) return FX_ABORTED; /* by somebody else */
@@ -79,26 +79,31 @@ static void retry_add(struct details *details, uint32_t retry_ms) {
     detail_add(details, &retry.base, url);
 }
 
-void gw_rpc_details(fx_call *call, const struct gw_problem *problem) {
+size_t gw_rpc_status(const struct gw_problem *problem, uint8_t out[GW_RPC_STATUS_MAX]) {
     struct gw_problem copy = *problem;
     struct fx_http_problem http = gw_problem_http(&copy);
     struct details details = {.count = 0};
-    uint8_t bytes[STATUS_BYTES];
-    char ms[16];
     Google__Rpc__Status status = GOOGLE__RPC__STATUS__INIT;
     info_add(&details, &http);
     if (*copy.param) field_add(&details, &copy);
-    if (copy.retry_ms && !copy.no_retry) {
-        retry_add(&details, copy.retry_ms);
-        (void)snprintf(ms, sizeof ms, "%u", copy.retry_ms);
-        fx_call_trailer(call, "retry-after-ms", ms);
-    }
-    if (copy.no_retry) fx_call_trailer(call, "x-should-retry", "false");
+    if (copy.retry_ms && !copy.no_retry) retry_add(&details, copy.retry_ms);
     status.code = (int32_t)gw_rpc_code(&copy);
     status.message = copy.message;
     status.details = details.at;
     status.n_details = details.count;
-    FX_ASSERT(google__rpc__status__get_packed_size(&status) <= sizeof bytes);
+    FX_ASSERT(google__rpc__status__get_packed_size(&status) <= GW_RPC_STATUS_MAX);
+    return google__rpc__status__pack(&status, out);
+}
+
+void gw_rpc_details(fx_call *call, const struct gw_problem *problem) {
+    uint8_t bytes[GW_RPC_STATUS_MAX];
+    char ms[16];
+    if (problem->no_retry) {
+        fx_call_trailer(call, "x-should-retry", "false");
+    } else if (problem->retry_ms) {
+        (void)snprintf(ms, sizeof ms, "%u", problem->retry_ms);
+        fx_call_trailer(call, "retry-after-ms", ms);
+    }
     fx_call_trailer_bytes(call, "grpc-status-details-bin",
-                          (fx_span){bytes, google__rpc__status__pack(&status, bytes)});
+                          (fx_span){bytes, gw_rpc_status(problem, bytes)});
 }

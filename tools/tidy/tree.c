@@ -69,6 +69,7 @@ static bool is_read(const char *path) {
 }
 
 static bool is_skipped(const char *path) {
+    if (fx_ends_with(path, "/node_modules")) return true;
     for (size_t i = 0; i < FX_COUNT(skipped); i++)
         if (strcmp(path, skipped[i]) == 0) return true;
     return false;

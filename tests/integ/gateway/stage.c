@@ -201,7 +201,10 @@ void stage_gateway_open(struct stage *stage) {
         usleep(5000);
     for (int i = 0; i < 1000 && !stage->gateway->metrics.redis_ready; i++)
         usleep(5000);
+    for (int i = 0; i < 1000 && !fx_server_serving(stage->gateway->rpc); i++)
+        usleep(5000);
     assert_true(stage->gateway->metrics.listed && stage->gateway->metrics.redis_ready);
+    assert_true(fx_server_serving(stage->gateway->rpc));
 }
 
 void stage_gateway_close(struct stage *stage) {

@@ -4,7 +4,7 @@ if(TARGET fx_test_queue)
     integ/gateway/stage_worker.c)
   target_compile_definitions(fx_test_gateway PRIVATE FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_link_libraries(fx_test_gateway PUBLIC fx_svc_gateway fx_test_queue cmocka)
-  foreach(name IN ITEMS answers hang_up limits outage refusals rpc)
+  foreach(name IN ITEMS answers hang_up limits outage refusals rpc rpc_example)
     fx_add_test(integ/gateway/test_${name}.c LABELS integ DEPS fx_test_gateway)
   endforeach()
   if(TARGET fractal-gateway)
@@ -14,6 +14,9 @@ if(TARGET fx_test_queue)
   fx_add_test(integ/gateway/test_limits_lua.c LABELS integ DEPS fx_test_queue)
   target_compile_definitions(integ_gateway_test_limits_lua PRIVATE
     FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  if(TARGET fractal-example-chat)
+    add_dependencies(integ_gateway_test_rpc_example fractal-example-chat)
+  endif()
   # The real programs: what is timed here wants the machine for itself.
   fx_add_test(integ/gateway/test_path.c LABELS integ TIMEOUT 300
     DEPS fx_test_suite fx_test_gateway)

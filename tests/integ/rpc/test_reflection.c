@@ -19,37 +19,41 @@ struct row {
 };
 
 static const struct row rows[] = {
-    {"list v1",              V1,      ASK(LIST_SERVICES),                 "",                                       TOLD(LIST_SERVICES_RESPONSE),   "test.Echo"                  },
-    {"list has health",      V1,      ASK(LIST_SERVICES),                 "",                                       TOLD(LIST_SERVICES_RESPONSE),
-     "grpc.health.v1.Health"                                                                                                                                                     },
-    {"list v1alpha",         V1ALPHA, ASK(LIST_SERVICES),                 "",                                       TOLD(LIST_SERVICES_RESPONSE),
-     "grpc.reflection.v1alpha.ServerReflection"                                                                                                                                  },
-    {"file by name",         V1,      ASK(FILE_BY_FILENAME),              "fractal/v1/tenant.proto",
-     TOLD(FILE_DESCRIPTOR_RESPONSE),                                                                                                                "CreateTenantRequest"        },
-    {"file by name v1alpha", V1ALPHA, ASK(FILE_BY_FILENAME),              "fractal/v1/generation.proto",
-     TOLD(FILE_DESCRIPTOR_RESPONSE),                                                                                                                "SamplingParams"             },
-    {"service",              V1,      ASK(FILE_CONTAINING_SYMBOL),        "fractal.v1.TenantService",
-     TOLD(FILE_DESCRIPTOR_RESPONSE),                                                                                                                "fractal/v1/tenant.proto"    },
-    {"method",               V1,      ASK(FILE_CONTAINING_SYMBOL),        "fractal.v1.SchedulerService.QueueStats",
-     TOLD(FILE_DESCRIPTOR_RESPONSE),                                                                                                                "fractal/v1/scheduler.proto" },
-    {"message",              V1,      ASK(FILE_CONTAINING_SYMBOL),        "fractal.v1.GenerationTask",
-     TOLD(FILE_DESCRIPTOR_RESPONSE),                                                                                                                "fractal/v1/generation.proto"},
-    {"field",                V1,      ASK(FILE_CONTAINING_SYMBOL),        "fractal.v1.GenerationTask.prompt_ids",
-     TOLD(FILE_DESCRIPTOR_RESPONSE),                                                                                                                "fractal/v1/generation.proto"},
-    {"enum",                 V1,      ASK(FILE_CONTAINING_SYMBOL),        "fractal.v1.FinishReason",
-     TOLD(FILE_DESCRIPTOR_RESPONSE),                                                                                                                "fractal/v1/generation.proto"},
-    {"nested enum",          V1,      ASK(FILE_CONTAINING_SYMBOL),
-     "grpc.health.v1.HealthCheckResponse.ServingStatus",                                                            TOLD(FILE_DESCRIPTOR_RESPONSE),
-     "grpc/health/v1/health.proto"                                                                                                                                               },
-    {"no such file",         V1,      ASK(FILE_BY_FILENAME),              "nope.proto",                             TOLD(ERROR_RESPONSE),           NULL                         },
-    {"no such symbol",       V1,      ASK(FILE_CONTAINING_SYMBOL),        "fractal.v1.Tenan",                       TOLD(ERROR_RESPONSE),
-     NULL                                                                                                                                                                        },
-    {"package is no symbol", V1,      ASK(FILE_CONTAINING_SYMBOL),        "fractal.v1",                             TOLD(ERROR_RESPONSE),
-     NULL                                                                                                                                                                        },
-    {"no such member",       V1,      ASK(FILE_CONTAINING_SYMBOL),        "fractal.v1.Tenant.nope",
-     TOLD(ERROR_RESPONSE),                                                                                                                          NULL                         },
-    {"extensions",           V1,      ASK(ALL_EXTENSION_NUMBERS_OF_TYPE), "fractal.v1.Tenant",
-     TOLD(ERROR_RESPONSE),                                                                                                                          NULL                         },
+    {"list v1",                V1,      ASK(LIST_SERVICES),                 "",                                       TOLD(LIST_SERVICES_RESPONSE),   "test.Echo"                  },
+    {"list has health",        V1,      ASK(LIST_SERVICES),                 "",                                       TOLD(LIST_SERVICES_RESPONSE),
+     "grpc.health.v1.Health"                                                                                                                                                       },
+    {"list v1alpha",           V1ALPHA, ASK(LIST_SERVICES),                 "",                                       TOLD(LIST_SERVICES_RESPONSE),
+     "grpc.reflection.v1alpha.ServerReflection"                                                                                                                                    },
+    {"file by name",           V1,      ASK(FILE_BY_FILENAME),              "fractal/v1/tenant.proto",
+     TOLD(FILE_DESCRIPTOR_RESPONSE),                                                                                                                  "CreateTenantRequest"        },
+    {"file by name v1alpha",   V1ALPHA, ASK(FILE_BY_FILENAME),              "fractal/v1/generation.proto",
+     TOLD(FILE_DESCRIPTOR_RESPONSE),                                                                                                                  "SamplingParams"             },
+    {"service",                V1,      ASK(FILE_CONTAINING_SYMBOL),        "fractal.v1.TenantService",
+     TOLD(FILE_DESCRIPTOR_RESPONSE),                                                                                                                  "fractal/v1/tenant.proto"    },
+    {"method",                 V1,      ASK(FILE_CONTAINING_SYMBOL),        "fractal.v1.SchedulerService.QueueStats",
+     TOLD(FILE_DESCRIPTOR_RESPONSE),                                                                                                                  "fractal/v1/scheduler.proto" },
+    {"message",                V1,      ASK(FILE_CONTAINING_SYMBOL),        "fractal.v1.GenerationTask",
+     TOLD(FILE_DESCRIPTOR_RESPONSE),                                                                                                                  "fractal/v1/generation.proto"},
+    {"field",                  V1,      ASK(FILE_CONTAINING_SYMBOL),        "fractal.v1.GenerationTask.prompt_ids",
+     TOLD(FILE_DESCRIPTOR_RESPONSE),                                                                                                                  "fractal/v1/generation.proto"},
+    {"enum",                   V1,      ASK(FILE_CONTAINING_SYMBOL),        "fractal.v1.FinishReason",
+     TOLD(FILE_DESCRIPTOR_RESPONSE),                                                                                                                  "fractal/v1/generation.proto"},
+    {"nested enum",            V1,      ASK(FILE_CONTAINING_SYMBOL),
+     "grpc.health.v1.HealthCheckResponse.ServingStatus",                                                              TOLD(FILE_DESCRIPTOR_RESPONSE),
+     "grpc/health/v1/health.proto"                                                                                                                                                 },
+    {"a file and its imports", V1,      ASK(FILE_CONTAINING_SYMBOL),        "fractal.v1.SchedulerService",
+     TOLD(FILE_DESCRIPTOR_RESPONSE),                                                                                                                  "SamplingParams"             },
+    {"imports of imports",     V1,      ASK(FILE_BY_FILENAME),              "google/rpc/status.proto",
+     TOLD(FILE_DESCRIPTOR_RESPONSE),                                                                                                                  "type_url"                   },
+    {"no such file",           V1,      ASK(FILE_BY_FILENAME),              "nope.proto",                             TOLD(ERROR_RESPONSE),           NULL                         },
+    {"no such symbol",         V1,      ASK(FILE_CONTAINING_SYMBOL),        "fractal.v1.Tenan",                       TOLD(ERROR_RESPONSE),
+     NULL                                                                                                                                                                          },
+    {"package is no symbol",   V1,      ASK(FILE_CONTAINING_SYMBOL),        "fractal.v1",                             TOLD(ERROR_RESPONSE),
+     NULL                                                                                                                                                                          },
+    {"no such member",         V1,      ASK(FILE_CONTAINING_SYMBOL),        "fractal.v1.Tenant.nope",
+     TOLD(ERROR_RESPONSE),                                                                                                                            NULL                         },
+    {"extensions",             V1,      ASK(ALL_EXTENSION_NUMBERS_OF_TYPE), "fractal.v1.Tenant",
+     TOLD(ERROR_RESPONSE),                                                                                                                            NULL                         },
 };
 
 struct talk {
@@ -84,9 +88,12 @@ static bool lists(const told_message *told, const char *service) {
 }
 
 static bool file_has(const told_message *told, const char *text) {
-    ProtobufCBinaryData file = told->file_descriptor_response->file_descriptor_proto[0];
-    assert_int_equal(told->file_descriptor_response->n_file_descriptor_proto, 1);
-    return memmem(file.data, file.len, text, strlen(text)) != NULL;
+    const Grpc__Reflection__V1__FileDescriptorResponse *files = told->file_descriptor_response;
+    for (size_t i = 0; i < files->n_file_descriptor_proto; i++) {
+        ProtobufCBinaryData file = files->file_descriptor_proto[i];
+        if (memmem(file.data, file.len, text, strlen(text))) return true;
+    }
+    return false;
 }
 
 /* Asked three times on one stream. */

@@ -1,0 +1,144 @@
+/* gRPC requests as the JSON that the HTTP API's parser checks. */
+#include "tests/fx_test.h"
+#include <math.h>
+#include "fractal/v1/inference.pb-c.h"
+#include "services/gateway/rpc.h"
+
+#define PRESENT(field) FRACTAL__V1__SAMPLING_OPTIONS__##field
+
+static void expect(const void *message, enum gw_kind want_kind, const char *want) {
+    struct gw_problem problem = {0};
+    enum gw_kind kind;
+    json_t *json;
+    if (!gw_rpc_json(message, &kind, &json, &problem)) fail_msg("%s", problem.message);
+    char *got = json_dumps(json, JSON_SORT_KEYS | JSON_COMPACT);
+    assert_int_equal(kind, want_kind);
+    assert_string_equal(got, want);
+    free(got);
+    json_decref(json);
+}
+
+static void expect_refused(const void *message, const char *param) {
+    struct gw_problem problem = {0};
+    enum gw_kind kind;
+    json_t *json;
+    assert_false(gw_rpc_json(message, &kind, &json, &problem));
+    assert_int_equal(problem.reason, GW_BAD_VALUE);
+    assert_string_equal(problem.param, param);
+}
+
+static void test_empty(void **state) {
+    Fractal__V1__GenerateRequest generate = FRACTAL__V1__GENERATE_REQUEST__INIT;
+    Fractal__V1__ChatRequest chat = FRACTAL__V1__CHAT_REQUEST__INIT;
+    Fractal__V1__CountTokensRequest count = FRACTAL__V1__COUNT_TOKENS_REQUEST__INIT;
+    (void)state;
+    expect(&generate, GW_COMPLETION, "{\"stream\":true}");
+    expect(&chat, GW_CHAT, "{\"messages\":[],\"stream\":true}");
+    expect(&count, GW_COMPLETION, "{}");
+}
+
+static void test_prompts(void **state) {
+    Fractal__V1__GenerateRequest generate = FRACTAL__V1__GENERATE_REQUEST__INIT;
+    Fractal__V1__TokenIds ids = FRACTAL__V1__TOKEN_IDS__INIT;
+    uint32_t at[] = {0, UINT32_MAX};
+    (void)state;
+    generate.model = "m";
+    generate.max_tokens = 9;
+    generate.prompt_case = FRACTAL__V1__GENERATE_REQUEST__PROMPT_TEXT;
+    generate.text = "";
+    expect(&generate, GW_COMPLETION,
+           "{\"max_tokens\":9,\"model\":\"m\",\"prompt\":\"\",\"stream\":true}");
+    generate.prompt_case = FRACTAL__V1__GENERATE_REQUEST__PROMPT_IDS;
+    generate.ids = &ids;
+    ids.ids = at;
+    ids.n_ids = 2;
+    expect(&generate, GW_COMPLETION,
+           "{\"max_tokens\":9,\"model\":\"m\",\"prompt\":[0,4294967295],\"stream\":true}");
+}
+
+static void test_sampling(void **state) {
+    Fractal__V1__GenerateRequest generate = FRACTAL__V1__GENERATE_REQUEST__INIT;
+    Fractal__V1__SamplingOptions options = FRACTAL__V1__SAMPLING_OPTIONS__INIT;
+    Fractal__V1__TokenBias bias = FRACTAL__V1__TOKEN_BIAS__INIT, *biases[] = {&bias};
+    char *stop[] = {"a", "b"};
+    (void)state;
+    generate.sampling = &options;
+    options.temperature_presence_case = PRESENT(TEMPERATURE_PRESENCE_TEMPERATURE);
+    options.temperature = 0; /* not the same as absent */
+    options.top_p_presence_case = PRESENT(TOP_P_PRESENCE_TOP_P);
+    options.top_p = 0.5F;
+    options.typical_p_presence_case = PRESENT(TYPICAL_P_PRESENCE_TYPICAL_P);
+    options.typical_p = 0.25F;
+    options.repetition_penalty_presence_case =
+        PRESENT(REPETITION_PENALTY_PRESENCE_REPETITION_PENALTY);
+    options.repetition_penalty = 1.5F;
+    options.seed_presence_case = PRESENT(SEED_PRESENCE_SEED);
+    options.seed = 7;
+    options.top_k = 3;
+    options.min_p = 0.125F;
+    options.presence_penalty = -1;
+    options.frequency_penalty = 2;
+    options.min_tokens = 4;
+    options.ignore_eos = 1;
+    options.stop = stop;
+    options.n_stop = 2;
+    options.logit_bias = biases;
+    options.n_logit_bias = 1;
+    bias.token = 11;
+    bias.bias = -100;
+    expect(&generate, GW_COMPLETION,
+           "{\"frequency_penalty\":2.0,\"ignore_eos\":true,\"logit_bias\":{\"11\":-100.0},"
+           "\"min_p\":0.125,\"min_tokens\":4,\"presence_penalty\":-1.0,\"repetition_penalty\":1.5,"
+           "\"seed\":7,\"stop\":[\"a\",\"b\"],\"stream\":true,\"temperature\":0.0,\"top_k\":3,"
+           "\"top_p\":0.5,\"typical_p\":0.25}");
+}
+
+static void test_count(void **state) {
+    Fractal__V1__CountTokensRequest count = FRACTAL__V1__COUNT_TOKENS_REQUEST__INIT;
+    Fractal__V1__Conversation chat = FRACTAL__V1__CONVERSATION__INIT;
+    Fractal__V1__ChatMessage message = FRACTAL__V1__CHAT_MESSAGE__INIT, *messages[] = {&message};
+    (void)state;
+    count.prompt_case = FRACTAL__V1__COUNT_TOKENS_REQUEST__PROMPT_CHAT;
+    count.chat = &chat;
+    chat.messages = messages;
+    chat.n_messages = 1;
+    message.role = "user";
+    message.content = "hi";
+    expect(&count, GW_CHAT, "{\"messages\":[{\"content\":\"hi\",\"role\":\"user\"}]}");
+}
+
+static void test_refused(void **state) {
+    Fractal__V1__GenerateRequest generate = FRACTAL__V1__GENERATE_REQUEST__INIT;
+    Fractal__V1__SamplingOptions options = FRACTAL__V1__SAMPLING_OPTIONS__INIT;
+    Fractal__V1__TokenBias bias = FRACTAL__V1__TOKEN_BIAS__INIT, *biases[] = {&bias};
+    char *stop[] = {"\xff"};
+    (void)state;
+    generate.model = "\xc0\xaf";
+    expect_refused(&generate, "model");
+    generate.model = "m";
+    generate.prompt_case = FRACTAL__V1__GENERATE_REQUEST__PROMPT_TEXT;
+    generate.text = "a\xff";
+    expect_refused(&generate, "prompt");
+    generate.text = "a";
+    generate.sampling = &options;
+    options.stop = stop;
+    options.n_stop = 1;
+    expect_refused(&generate, "stop");
+    options.n_stop = 0;
+    options.min_p = (float)INFINITY;
+    expect_refused(&generate, "sampling");
+    options.min_p = 0;
+    options.logit_bias = biases;
+    options.n_logit_bias = 1;
+    bias.bias = (float)NAN;
+    expect_refused(&generate, "sampling");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_empty),    cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_sampling), cmocka_unit_test(test_count),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
