@@ -15,39 +15,52 @@ enum {
 struct news {
     const struct gw_visit *visit;
     bool first;
-    fx_span text;
-    const char *reason; /* NULL: more will come */
+    struct gw_piece piece;
+    bool last; /* the answer ends */
     const struct fx_http_problem *problem;
 };
 
-static void news_write(const struct news *news, fx_buf *out) {
+static void first_write(const struct gw_visit *visit, fx_buf *out) {
+    for (uint32_t i = 0; visit->shape->first && i < visit->choice_count; i++) {
+        fx_sse_open(out);
+        visit->shape->first(&visit->answer, i, out);
+        fx_sse_close(out);
+    }
+}
+
+static void delta_write(const struct news *news, fx_buf *out) {
+    const struct gw_logprobs *logprobs = news->piece.logprobs;
+    if (!news->piece.text.len && !(logprobs && logprobs->count)) return;
+    fx_sse_open(out);
+    news->visit->shape->delta(&news->visit->answer, &news->piece, out);
+    fx_sse_close(out);
+}
+
+static void finish_write(const struct news *news, fx_buf *out) {
     const struct gw_visit *visit = news->visit;
-    const struct gw_shape *shape = visit->shape;
-    if (news->first && shape->first) {
-        fx_sse_open(out);
-        shape->first(&visit->answer, out);
-        fx_sse_close(out);
-    }
-    if (news->text.len) {
-        fx_sse_open(out);
-        shape->delta(&visit->answer, visit->tokens, news->text, out);
-        fx_sse_close(out);
-    }
-    if (news->problem) {
-        fx_sse_open(out);
-        fx_http_problem_json(news->problem, out);
-        fx_sse_close(out);
-    } else if (news->reason) {
-        fx_sse_open(out);
-        shape->finish(&visit->answer, visit->tokens, news->reason, out);
-        fx_sse_close(out);
-        if (visit->answer.include_usage) {
-            fx_sse_open(out);
-            gw_shape_usage(shape, &visit->answer, visit->tokens, out);
-            fx_sse_close(out);
-        }
-    }
-    if (news->problem || news->reason) fx_sse_done(out);
+    fx_sse_open(out);
+    visit->shape->finish(&visit->answer, &news->piece, out);
+    fx_sse_close(out);
+    if (!news->last || !visit->answer.include_usage) return;
+    fx_sse_open(out);
+    gw_shape_usage(visit->shape, &visit->answer, visit->tokens, out);
+    fx_sse_close(out);
+}
+
+static void problem_write(const struct fx_http_problem *problem, fx_buf *out) {
+    fx_sse_open(out);
+    fx_http_problem_json(problem, out);
+    fx_sse_close(out);
+}
+
+static void news_write(const struct news *news, fx_buf *out) {
+    if (news->first) first_write(news->visit, out);
+    delta_write(news, out);
+    if (news->problem)
+        problem_write(news->problem, out);
+    else if (news->piece.reason)
+        finish_write(news, out);
+    if (news->problem || news->last) fx_sse_done(out);
 }
 
 /* All of it in one write. Out of memory: the stream breaks off, which the client notices. */
@@ -64,7 +77,7 @@ static void news_send(struct gw_visit *visit, const struct news *news) {
         news_write(news, &out);
         fx_http_stream_write(visit->call, (fx_span){bytes, out.len});
     }
-    if (news->problem || news->reason) gw_visit_stream_end(visit);
+    if (news->problem || news->last) gw_visit_stream_end(visit);
 }
 
 /* 200, the head of a stream and its first chunk; nothing when it is not streamed. */
@@ -89,26 +102,46 @@ static void http_fail(struct gw_visit *visit, const struct gw_problem *problem) 
 
 /* -- one JSON -- */
 
-static void whole_send(struct gw_visit *visit, const char *reason) {
-    size_t len = evbuffer_get_length(visit->text);
-    fx_span text = {len ? evbuffer_pullup(visit->text, -1) : NULL, len};
+static struct gw_piece piece_of(const struct gw_choice *choice, fx_span text, const char *reason) {
+    return (struct gw_piece){.index = choice->index,
+                             .n = choice->tokens,
+                             .text = text,
+                             .reason = reason,
+                             .logprobs = &choice->logprobs};
+}
+
+/* False: no memory. */
+static FX_MUST bool pieces_fill(struct gw_visit *visit, struct gw_piece *pieces) {
+    for (uint32_t i = 0; i < visit->choice_count; i++) {
+        struct gw_choice *choice = &visit->choices[i];
+        size_t len = evbuffer_get_length(choice->text);
+        fx_span text = {len ? evbuffer_pullup(choice->text, -1) : NULL, len};
+        if (len && !text.at) return false;
+        pieces[i] = piece_of(choice, text, choice->reason);
+    }
+    return true;
+}
+
+static void whole_send(struct gw_visit *visit) {
+    struct gw_piece pieces[GW_CHOICES_MAX];
     struct gw_problem problem;
     fx_buf out = {0};
-    visit->shape->whole(&visit->answer, visit->tokens, text, reason, &out);
+    bool ok = pieces_fill(visit, pieces);
+    if (ok) visit->shape->whole(&visit->answer, pieces, visit->choice_count, &out);
     fx_auto(uint8_t) json = fx_alloc(1, out.len);
-    if (!json || (len && !text.at)) {
+    if (!json || !ok) {
         gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "no memory for the answer");
         gw_visit_refuse(visit, &problem);
         return;
     }
     out = (fx_buf){json, 0, out.len};
-    visit->shape->whole(&visit->answer, visit->tokens, text, reason, &out);
+    visit->shape->whole(&visit->answer, pieces, visit->choice_count, &out);
     gw_visit_reply(visit, (fx_span){json, out.len});
 }
 
-static FX_MUST bool whole_add(struct gw_visit *visit, fx_span text) {
-    size_t len = evbuffer_get_length(visit->text);
-    return len + text.len <= TEXT_BYTES_MAX && evbuffer_add(visit->text, text.at, text.len) == 0;
+static FX_MUST bool whole_add(struct gw_choice *choice, fx_span text) {
+    size_t len = evbuffer_get_length(choice->text);
+    return len + text.len <= TEXT_BYTES_MAX && evbuffer_add(choice->text, text.at, text.len) == 0;
 }
 
 /* -- tokens -- */
@@ -123,29 +156,47 @@ static bool is_shown(const struct gw_visit *visit, uint32_t id) {
     return visit->request.ignore_eos || !is_eos(&visit->model, id);
 }
 
+static uint32_t characters_in(fx_span text) {
+    uint32_t count = 0;
+    for (size_t i = 0; i < text.len; i++)
+        count += (text.at[i] & 0xc0) != 0x80;
+    return count;
+}
+
 /* Text goes through the stop strings, but for what min_tokens asks for. */
-static void text_put(struct gw_visit *visit, fx_span text, fx_buf *out) {
-    if (visit->stops && visit->tokens > visit->request.min_tokens)
-        (void)fx_stops_push(visit->stops, text, out);
+static void text_put(struct gw_choice *choice, fx_span text, fx_buf *out) {
+    choice->characters += characters_in(text);
+    if (choice->stops && choice->tokens > choice->visit->request.min_tokens)
+        (void)fx_stops_push(choice->stops, text, out);
     else
         fx_buf_put(out, text);
 }
 
-/* `room`: for one push of the detokeniser. */
-static void detokenise(struct gw_visit *visit, const struct fx_gen_tokens *tokens, fx_buf room,
-                       fx_buf *out) {
+static FX_MUST bool logprobs_take(struct gw_choice *choice, const struct fx_gen_tokens *tokens,
+                                  uint32_t index) {
+    fx_span text = tokens->logprobs ? tokens->logprobs[index] : (fx_span){NULL, 0};
+    return !choice->logprobs.tokenizer ||
+           gw_logprobs_add(&choice->logprobs, tokens->tokens[index], text, choice->characters);
+}
+
+/* `room`: for one push of the detokeniser. False: no memory. */
+static FX_MUST bool detokenise(struct gw_choice *choice, const struct fx_gen_tokens *tokens,
+                               fx_buf room, fx_buf *out) {
     for (uint32_t i = 0; i < tokens->count; i++) {
         fx_buf text = room;
-        visit->tokens++;
-        if (!is_shown(visit, tokens->tokens[i])) continue;
-        fx_detok_push(&visit->detok, tokens->tokens[i], &text);
-        text_put(visit, (fx_span){text.at, text.len}, out);
+        choice->tokens++;
+        choice->visit->tokens++;
+        if (!is_shown(choice->visit, tokens->tokens[i])) continue;
+        if (!logprobs_take(choice, tokens, i)) return false;
+        fx_detok_push(&choice->detok, tokens->tokens[i], &text);
+        text_put(choice, (fx_span){text.at, text.len}, out);
     }
-    if (tokens->finish == FX_FINISH_NONE) return;
+    if (tokens->finish == FX_FINISH_NONE) return true;
     fx_buf text = room;
-    fx_detok_flush(&visit->detok, &text);
-    text_put(visit, (fx_span){text.at, text.len}, out);
-    if (visit->stops) fx_stops_flush(visit->stops, out);
+    fx_detok_flush(&choice->detok, &text);
+    text_put(choice, (fx_span){text.at, text.len}, out);
+    if (choice->stops) fx_stops_flush(choice->stops, out);
+    return true;
 }
 
 /* "stop" or "length"; NULL when more will come or it went wrong: then `problem` says how. */
@@ -164,32 +215,36 @@ static const char *reason_of(const struct fx_gen_tokens *tokens, struct gw_probl
     return NULL;
 }
 
-static void stream_tokens(struct gw_visit *visit, fx_span text, const char *reason,
+static void stream_tokens(struct gw_choice *choice, fx_span text, const char *reason,
                           const struct gw_problem *problem) {
+    struct gw_visit *visit = choice->visit;
     struct fx_http_problem http;
     if (problem) http = gw_problem_http(problem);
     news_send(visit, &(struct news){.visit = visit,
-                                    .text = text,
-                                    .reason = reason,
+                                    .piece = piece_of(choice, text, reason),
+                                    .last = reason && !visit->choices_left,
                                     .problem = problem ? &http : NULL});
+    gw_logprobs_clear(&choice->logprobs);
 }
 
-static void whole_tokens(struct gw_visit *visit, fx_span text, const char *reason,
+static void whole_tokens(struct gw_choice *choice, fx_span text, const char *reason,
                          const struct gw_problem *problem) {
+    struct gw_visit *visit = choice->visit;
     struct gw_problem full;
-    if (!whole_add(visit, text)) {
+    choice->reason = reason;
+    if (!whole_add(choice, text)) {
         gw_problem_set(&full, GW_FAILED, NULL, "the answer is too long to be sent in one piece");
         gw_generation_fail(visit, &full);
     } else if (problem) {
         gw_visit_refuse(visit, problem);
-    } else if (reason) {
-        whole_send(visit, reason);
+    } else if (reason && !visit->choices_left) {
+        whole_send(visit);
     }
 }
 
-static void http_tokens(struct gw_visit *visit, fx_span text, const char *reason,
+static void http_tokens(struct gw_choice *choice, fx_span text, const char *reason,
                         const struct gw_problem *problem) {
-    (visit->request.stream ? stream_tokens : whole_tokens)(visit, text, reason, problem);
+    (choice->visit->request.stream ? stream_tokens : whole_tokens)(choice, text, reason, problem);
 }
 
 const struct gw_front gw_http_front = {gw_http_read, gw_http_refuse, http_begin, http_tokens,
@@ -201,19 +256,20 @@ static void no_memory(struct gw_visit *visit) {
     gw_generation_fail(visit, &problem);
 }
 
-void gw_answer_tokens(struct gw_visit *visit, const struct fx_gen_tokens *tokens) {
+void gw_answer_tokens(struct gw_choice *choice, const struct fx_gen_tokens *tokens) {
+    struct gw_visit *visit = choice->visit;
     struct gw_problem problem;
     bool failed;
     size_t one = fx_detok_room(visit->model.vocab->tokenizer);
     size_t room = ((size_t)tokens->count + 1) * one + FX_STOP_BYTES_MAX;
     fx_auto(uint8_t) bytes = fx_alloc(1, one + room);
-    if (!bytes) {
+    fx_buf text = {bytes ? bytes + one : NULL, 0, room};
+    if (!bytes || !detokenise(choice, tokens, (fx_buf){bytes, 0, one}, &text)) {
         no_memory(visit);
         return;
     }
-    fx_buf text = {bytes + one, 0, room};
-    detokenise(visit, tokens, (fx_buf){bytes, 0, one}, &text);
     FX_ASSERT(fx_buf_fits(&text));
     const char *reason = reason_of(tokens, &problem, &failed);
-    visit->front->tokens(visit, (fx_span){text.at, text.len}, reason, failed ? &problem : NULL);
+    visit->front->tokens(choice, (fx_span){text.at, text.len}, reason, failed ? &problem : NULL);
+    if (failed) gw_generation_gone(visit); /* with the choices that still run */
 }

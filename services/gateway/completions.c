@@ -4,35 +4,41 @@
 
 #define OBJECT "text_completion"
 
-static void choice(fx_span text, const char *reason, fx_buf *out) {
-    fx_json_put(out, "\"choices\":[{\"index\":0,\"text\":");
-    fx_json_put_string(out, text);
-    fx_json_put(out, ",\"logprobs\":null,\"finish_reason\":");
-    fx_json_put_text(out, reason);
-    fx_json_put(out, "}]");
+static void choice_put(const struct gw_piece *piece, fx_buf *out) {
+    fx_json_put(out, "{\"index\":");
+    fx_json_put_u64(out, piece->index);
+    fx_json_put(out, ",\"text\":");
+    fx_json_put_string(out, piece->text);
+    fx_json_put(out, ",\"logprobs\":");
+    gw_logprobs_completion(piece->logprobs, out);
+    fx_json_put(out, ",\"finish_reason\":");
+    fx_json_put_text(out, piece->reason);
+    fx_json_put(out, "}");
 }
 
-static void delta(const struct gw_answer *answer, uint32_t n, fx_span text, fx_buf *out) {
+static void chunk(const struct gw_answer *answer, const struct gw_piece *piece, fx_buf *out) {
     gw_shape__head(answer, OBJECT, out);
-    choice(text, NULL, out);
-    gw_shape__tail(answer, n, out);
+    fx_json_put(out, "\"choices\":[");
+    choice_put(piece, out);
+    fx_json_put(out, "]");
+    gw_shape__tail(answer, piece->n, out);
 }
 
-static void finish(const struct gw_answer *answer, uint32_t n, const char *reason, fx_buf *out) {
-    gw_shape__head(answer, OBJECT, out);
-    choice((fx_span){0}, reason, out);
-    gw_shape__tail(answer, n, out);
+static void delta(const struct gw_answer *answer, const struct gw_piece *piece, fx_buf *out) {
+    struct gw_piece more = *piece;
+    more.reason = NULL;
+    chunk(answer, &more, out);
 }
 
-static void whole(const struct gw_answer *answer, uint32_t n, fx_span text, const char *reason,
+static void finish(const struct gw_answer *answer, const struct gw_piece *piece, fx_buf *out) {
+    const struct gw_piece end = {.index = piece->index, .n = piece->n, .reason = piece->reason};
+    chunk(answer, &end, out);
+}
+
+static void whole(const struct gw_answer *answer, const struct gw_piece *pieces, size_t count,
                   fx_buf *out) {
     gw_shape__head(answer, OBJECT, out);
-    choice(text, reason, out);
-    fx_json_put(out, ",");
-    gw_shape__usage(answer, n, out);
-    fx_json_put(out, ",\"fractal\":{\"n\":");
-    fx_json_put_u64(out, n);
-    fx_json_put(out, "}}");
+    gw_shape__choices(answer, pieces, count, choice_put, out);
 }
 
 const struct gw_shape gw_completion_shape = {"cmpl-", NULL, delta, finish, whole, OBJECT};

@@ -10,34 +10,57 @@ enum { RESUBMITS_MAX = 8 };
 
 /* -- end -- */
 
-/* Follows it no more. */
-static void unwatch(struct gw_visit *visit) {
-    fx_watch_free(visit->watch);
-    visit->watch = NULL;
+static void unwatch(struct gw_choice *choice) {
+    fx_watch_free(choice->watch);
+    choice->watch = NULL;
+}
+
+static void unlist(struct gw_visit *visit) {
     if (!visit->listed) return;
     visit->listed = false;
     TAILQ_REMOVE(&visit->gateway->visits, visit, entry);
-    visit->gateway->metrics.running--;
+    visit->gateway->metrics.running -= visit->choices_left;
+}
+
+static void choice_done(struct gw_choice *choice) {
+    unwatch(choice);
+    fx_stops_free(choice->stops);
+    gw_logprobs_done(&choice->logprobs);
+    if (choice->text) evbuffer_free(choice->text);
 }
 
 void gw_generation_done(struct gw_visit *visit) {
-    unwatch(visit);
+    unlist(visit);
     gw_limits_end(&visit->hold);
     gw_request_done(&visit->request);
     gw_vocab_unref(visit->model.vocab);
     free(visit->prompt.at);
-    fx_stops_free(visit->stops);
-    if (visit->text) evbuffer_free(visit->text);
-    if (visit->rpc.text) evbuffer_free(visit->rpc.text);
+    for (uint32_t i = 0; visit->choices && i < visit->choice_count; i++)
+        choice_done(&visit->choices[i]);
+    free(visit->choices);
+}
+
+bool gw_generation_pending(const struct gw_visit *visit) {
+    for (uint32_t i = 0; visit->choices && i < visit->choice_count; i++)
+        if (visit->choices[i].submitted || visit->choices[i].submitting) return true;
+    return false;
 }
 
 /* A submit under way is cancelled when it has been answered. */
+static void choice_cancel(struct gw_choice *choice) {
+    struct gw_visit *visit = choice->visit;
+    bool running = choice->submitted;
+    choice->submitted = false;
+    unwatch(choice);
+    if (running && !choice->submitting)
+        gw_cancel(visit->gateway, visit->model.number, &choice->id, &visit->trace);
+}
+
 void gw_generation_gone(struct gw_visit *visit) {
-    bool running = visit->submitted;
-    visit->submitted = false;
-    unwatch(visit);
-    if (running && !visit->submitting)
-        gw_cancel(visit->gateway, visit->model.number, &visit->id, &visit->trace);
+    visit->given_up = true;
+    unlist(visit);
+    for (uint32_t i = 0; visit->choices && i < visit->choice_count; i++)
+        choice_cancel(&visit->choices[i]);
 }
 
 void gw_generation_fail(struct gw_visit *visit, const struct gw_problem *problem) {
@@ -49,16 +72,17 @@ void gw_generation_fail(struct gw_visit *visit, const struct gw_problem *problem
 
 /* -- watch -- */
 
-static void resubmit(struct gw_visit *visit) {
+static void resubmit(struct gw_choice *choice) {
+    struct gw_visit *visit = choice->visit;
     struct gw_problem problem;
-    if (visit->submitting) return;
-    if (++visit->resubmits > RESUBMITS_MAX) {
+    if (choice->submitting) return;
+    if (++choice->resubmits > RESUBMITS_MAX) {
         gw_problem_set(&problem, GW_FAILED, NULL, "the generation was lost");
         gw_generation_fail(visit, &problem);
         return;
     }
     gw_count(&visit->gateway->metrics.resubmitted, 1);
-    gw_submit(visit);
+    gw_submit(choice);
 }
 
 static void finish_count(struct gw_metrics *metrics, enum fx_finish finish) {
@@ -76,11 +100,25 @@ static void charge(struct gw_visit *visit, const struct fx_gen_tokens *tokens) {
     visit->hold.used = visit->prompt.len + visit->tokens + tokens->count;
 }
 
+static void choice_end(struct gw_choice *choice, enum fx_finish finish) {
+    struct gw_visit *visit = choice->visit;
+    struct gw_metrics *metrics = &visit->gateway->metrics;
+    choice->submitted = false; /* nothing is left to cancel */
+    choice->ended = true;
+    unwatch(choice);
+    finish_count(metrics, finish);
+    metrics->running--;
+    if (--visit->choices_left) return;
+    unlist(visit);
+    fx_histogram_add(&metrics->whole, fx_clock_us() - visit->begun_us);
+}
+
 static void on_tokens(void *ctx, const struct fx_gen_tokens *tokens) {
-    struct gw_visit *visit = ctx;
+    struct gw_choice *choice = ctx;
+    struct gw_visit *visit = choice->visit;
     struct gw_metrics *metrics = &visit->gateway->metrics;
     if (tokens->gone) {
-        resubmit(visit);
+        resubmit(choice);
         return;
     }
     if (tokens->count) {
@@ -90,15 +128,16 @@ static void on_tokens(void *ctx, const struct fx_gen_tokens *tokens) {
         gw_count(&metrics->tokens, tokens->count);
     }
     charge(visit, tokens);
-    if (tokens->finish != FX_FINISH_NONE) {
-        visit->submitted = false; /* nothing is left to cancel */
-        unwatch(visit);
-        finish_count(metrics, tokens->finish);
-        fx_histogram_add(&metrics->whole, fx_clock_us() - visit->begun_us);
-    }
+    if (tokens->finish != FX_FINISH_NONE) choice_end(choice, tokens->finish);
     gw_visit_ref(visit); /* the end of the answer gives the call's back */
-    gw_answer_tokens(visit, tokens);
+    gw_answer_tokens(choice, tokens);
     gw_visit_unref(visit);
+}
+
+static FX_MUST bool watch_open(struct gw_choice *choice, fx_error *err) {
+    struct gw_visit *visit = choice->visit;
+    return fx_queue_watch(visit->gateway->queue, visit->model.number, &choice->id, 0, on_tokens,
+                          choice, &choice->watch, err);
 }
 
 static void watch_begin(struct gw_visit *visit) {
@@ -107,14 +146,17 @@ static void watch_begin(struct gw_visit *visit) {
     fx_error err = {0};
     visit->token_ms = fx_clock_ms();
     visit->listed = true;
+    visit->choices_left = visit->choice_count;
     TAILQ_INSERT_TAIL(&gateway->visits, visit, entry);
-    gateway->metrics.running++;
+    gateway->metrics.running += visit->choices_left;
     visit->front->begin(visit);
-    if (fx_queue_watch(gateway->queue, visit->model.number, &visit->id, 0, on_tokens, visit,
-                       &visit->watch, &err))
+    for (uint32_t i = 0; i < visit->choice_count && !visit->given_up; i++) {
+        if (watch_open(&visit->choices[i], &err)) continue;
+        gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "the answer can't be followed: %s",
+                       err.text);
+        gw_generation_fail(visit, &problem);
         return;
-    gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "the answer can't be followed: %s", err.text);
-    gw_generation_fail(visit, &problem);
+    }
 }
 
 /* -- submit -- */
@@ -125,37 +167,54 @@ static bool perhaps_done(enum fx_code code) {
            code == FX_UNKNOWN || code == FX_INTERNAL;
 }
 
-static void submit_failed(struct gw_visit *visit, const struct fx_client_result *result) {
-    struct gw_problem problem;
-    if (visit->watch && perhaps_done(result->code)) return; /* the watch asks again */
-    gw_problem_of_rpc(&problem, result->code, result->text, result->retry_after_ms, "scheduler");
-    visit->submitted = perhaps_done(result->code);
-    if (visit->watch)
-        gw_generation_fail(visit, &problem);
-    else {
-        if (visit->submitted) gw_generation_gone(visit);
-        gw_visit_refuse(visit, &problem);
-    }
+static bool has_begun(const struct gw_visit *visit) {
+    return visit->choices_admitted == visit->choice_count;
 }
 
-void gw_generation_submitted(struct gw_visit *visit, const struct fx_client_result *result,
+/* One choice that is refused refuses all: what was admitted is cancelled. */
+static void submit_failed(struct gw_choice *choice, const struct fx_client_result *result) {
+    struct gw_visit *visit = choice->visit;
+    struct gw_problem problem;
+    if (has_begun(visit) && perhaps_done(result->code)) return; /* the watch asks again */
+    gw_problem_of_rpc(&problem, result->code, result->text, result->retry_after_ms, "scheduler");
+    choice->submitted = perhaps_done(result->code);
+    if (has_begun(visit)) {
+        gw_generation_fail(visit, &problem);
+        return;
+    }
+    gw_generation_gone(visit);
+    gw_visit_refuse(visit, &problem);
+}
+
+void gw_generation_submitted(struct gw_choice *choice, const struct fx_client_result *result,
                              uint64_t seed) {
+    struct gw_visit *visit = choice->visit;
     struct gw_metrics *metrics = &visit->gateway->metrics;
-    if (!gw_visit_here(visit)) { /* the client left meanwhile */
-        visit->submitted = result->code == FX_OK || perhaps_done(result->code);
-        gw_generation_gone(visit);
+    if (!gw_visit_here(visit) || visit->given_up) { /* meanwhile */
+        choice->submitted = result->code == FX_OK || perhaps_done(result->code);
+        choice_cancel(choice);
         return;
     }
+    if (choice->ended) return;
     if (result->code != FX_OK) {
-        submit_failed(visit, result);
+        submit_failed(choice, result);
         return;
     }
-    visit->submitted = visit->has_seed = true;
-    visit->seed = seed; /* should it be submitted again, it is the same generation */
-    if (visit->watch) return;
+    choice->submitted = choice->has_seed = true;
+    choice->seed = seed; /* should it be submitted again, it is the same generation */
+    if (has_begun(visit)) return;
     gw_count(&metrics->generations, 1);
+    if (++visit->choices_admitted < visit->choice_count) return;
     gw_count(&metrics->prompt_tokens, visit->prompt.len);
     watch_begin(visit);
+}
+
+/* All are asked for at once. */
+static void submit_all(struct gw_visit *visit) {
+    gw_visit_ref(visit); /* a submit may fail at once */
+    for (uint32_t i = 0; i < visit->choice_count && !visit->given_up; i++)
+        gw_submit(&visit->choices[i]);
+    gw_visit_unref(visit);
 }
 
 /* -- model and prompt -- */
@@ -163,8 +222,8 @@ void gw_generation_submitted(struct gw_visit *visit, const struct fx_client_resu
 static void answer_set(struct gw_visit *visit) {
     char hex[2 * FX_GEN_ID_BYTES + 1];
     struct gw_answer *answer = &visit->answer;
-    fx_random(visit->id.bytes, sizeof visit->id.bytes);
-    fx_hex((fx_span){visit->id.bytes, sizeof visit->id.bytes}, hex);
+    const fx_gen_id *id = &visit->choices[0].id;
+    fx_hex((fx_span){id->bytes, sizeof id->bytes}, hex);
     (void)snprintf(answer->id, sizeof answer->id, "%s%s", visit->shape->id_prefix, hex);
     answer->created_s = fx_wall_ms() / 1000;
     answer->model = visit->model.name;
@@ -172,37 +231,70 @@ static void answer_set(struct gw_visit *visit) {
     answer->prompt_tokens = visit->prompt.len;
 }
 
-static FX_MUST bool stops_open(struct gw_visit *visit, struct gw_problem *problem) {
-    const struct gw_request *request = &visit->request;
+static FX_MUST bool stops_open(struct gw_choice *choice, struct gw_problem *problem) {
+    const struct gw_request *request = &choice->visit->request;
     fx_span strings[GW_STOPS_MAX];
     fx_error err = {0};
     for (uint32_t i = 0; i < request->stop_count; i++)
         strings[i] = fx_span_str(request->stop[i]);
-    if (!request->stop_count || fx_stops_new(strings, request->stop_count, &visit->stops, &err))
+    if (!request->stop_count || fx_stops_new(strings, request->stop_count, &choice->stops, &err))
         return true;
     return gw_refuse(problem, GW_UNAVAILABLE, NULL, "%s", err.text);
 }
 
+static FX_MUST bool choice_open(struct gw_choice *choice, struct gw_problem *problem) {
+    struct gw_visit *visit = choice->visit;
+    const fx_tokenizer *tokenizer = visit->model.vocab->tokenizer;
+    fx_random(choice->id.bytes, sizeof choice->id.bytes);
+    fx_detok_init(&choice->detok, tokenizer);
+    if (visit->request.logprobs)
+        choice->logprobs =
+            (struct gw_logprobs){.tokenizer = tokenizer, .each = 1 + visit->request.top_logprobs};
+    if (!stops_open(choice, problem)) return false;
+    if (visit->request.stream) return true;
+    choice->text = evbuffer_new();
+    return choice->text || gw_refuse(problem, GW_UNAVAILABLE, NULL, "no memory for the answer");
+}
+
+/* One seed for all choices: with their index it decides what each draws. */
+static FX_MUST bool choices_open(struct gw_visit *visit, struct gw_problem *problem) {
+    uint32_t count = visit->request.n;
+    uint64_t seed = visit->request.seed;
+    bool has_seed = visit->request.has_seed || count > 1;
+    visit->choices = fx_alloc(count, sizeof *visit->choices);
+    if (!visit->choices)
+        return gw_refuse(problem, GW_UNAVAILABLE, NULL, "no memory for the answer");
+    visit->choice_count = count;
+    if (!visit->request.has_seed) fx_random(&seed, sizeof seed);
+    for (uint32_t i = 0; i < count; i++) {
+        struct gw_choice *choice = &visit->choices[i];
+        *choice = (struct gw_choice){
+            .visit = visit, .index = i, .has_seed = has_seed, .seed = has_seed ? seed : 0};
+        if (!choice_open(choice, problem)) return false;
+    }
+    return true;
+}
+
+/* The ceiling of each choice: the context's, the request's, and what the limits leave them. */
+static uint32_t ceiling_of(const struct gw_visit *visit) {
+    const struct gw_request *request = &visit->request;
+    uint32_t room = visit->model.context_max - visit->prompt.len;
+    uint32_t wanted =
+        request->max_tokens && request->max_tokens < room ? request->max_tokens : room;
+    uint32_t all = gw_limits_ceiling(&visit->who, visit->prompt.len, wanted * request->n);
+    return all < request->n ? 1 : all / request->n;
+}
+
 static FX_MUST bool prepare(struct gw_visit *visit, struct gw_problem *problem) {
     const struct gw_request *request = &visit->request;
-    uint32_t context = visit->model.context_max;
+    const struct gw_vocab *vocab = visit->model.vocab;
     if (!fx_redis_ready(visit->gateway->redis))
         return gw_refuse(problem, GW_UNAVAILABLE, NULL, "the queue is away");
-    if (!stops_open(visit, problem) ||
-        !gw_request_check_ids(request, fx_tokenizer_vocabulary(visit->model.vocab->tokenizer),
-                              problem) ||
-        !gw_prompt_build(request, visit->model.vocab, context, &visit->prompt, problem))
+    if (!gw_request_check_ids(request, fx_tokenizer_vocabulary(vocab->tokenizer), problem) ||
+        !gw_prompt_build(request, vocab, visit->model.context_max, &visit->prompt, problem))
         return false;
-    uint32_t room = context - visit->prompt.len;
-    visit->max_tokens =
-        request->max_tokens && request->max_tokens < room ? request->max_tokens : room;
-    visit->max_tokens = gw_limits_ceiling(&visit->who, visit->prompt.len, visit->max_tokens);
-    visit->has_seed = request->has_seed;
-    visit->seed = request->seed;
-    if (request->stream) return true;
-    visit->text = evbuffer_new();
-    if (visit->text) return true;
-    return gw_refuse(problem, GW_UNAVAILABLE, NULL, "no memory for the answer");
+    visit->max_tokens = ceiling_of(visit);
+    return choices_open(visit, problem);
 }
 
 static void on_taken(void *ctx, const struct gw_limit_state *state,
@@ -213,18 +305,18 @@ static void on_taken(void *ctx, const struct gw_limit_state *state,
     if (problem)
         gw_visit_refuse(visit, problem);
     else if (gw_visit_here(visit))
-        gw_submit(visit);
+        submit_all(visit);
     gw_visit_unref(visit); /* the question's */
 }
 
 static void admit(struct gw_visit *visit) {
     if (!gw_limited(&visit->who)) {
-        gw_submit(visit);
+        submit_all(visit);
         return;
     }
     gw_visit_ref(visit); /* the question's */
-    gw_limits_take(visit->gateway->limits, &visit->hold, &visit->who, &visit->id,
-                   visit->prompt.len + visit->max_tokens, on_taken, visit);
+    gw_limits_take(visit->gateway->limits, &visit->hold, &visit->who, &visit->choices[0].id,
+                   visit->prompt.len + visit->max_tokens * visit->choice_count, on_taken, visit);
 }
 
 static void on_model(void *ctx, const struct gw_model *model) {
@@ -238,7 +330,6 @@ static void on_model(void *ctx, const struct gw_model *model) {
     }
     gw_request_drop_json(&visit->request);
     answer_set(visit);
-    fx_detok_init(&visit->detok, visit->model.vocab->tokenizer);
     admit(visit);
 }
 

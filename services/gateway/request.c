@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 #include "common/base/heap.h"
+#include "common/base/logprob.h"
 #include "common/http/json.h"
 #include "services/gateway/messages.h"
 
@@ -66,6 +67,14 @@ static bool read_count(const struct field *field, json_t *value, struct gw_reque
                          field->max);
     *(uint32_t *)member(field, out) = number < 0 ? 0 : (uint32_t)number;
     return true;
+}
+
+/* Of a completion: how many of the likeliest. */
+static bool read_logprobs(const struct field *field, json_t *value, struct gw_request *out,
+                          struct gw_problem *problem) {
+    if (json_is_false(value)) return true;
+    out->logprobs = true;
+    return read_count(field, value, out, problem);
 }
 
 /* max_tokens and max_completion_tokens are ceilings: the lower one holds. */
@@ -182,28 +191,33 @@ static bool read_text_only(const struct field *field, json_t *value, struct gw_r
     { name, kinds, read_neutral, 0, 0, 0, neutral, word }
 
 static const struct field fields[] = {
-    {"model",                 BOTH,          read_model,          0,               0,   0,         0, NULL},
-    {"messages",              GW_CHAT,       read_messages,       0,               0,   0,         0, NULL},
-    {"prompt",                GW_COMPLETION, read_prompt,         0,               0,   0,         0, NULL},
-    {"max_tokens",            BOTH,          read_ceiling,        AT(max_tokens),  1,   INT32_MAX, 0, NULL},
-    {"max_completion_tokens", GW_CHAT,       read_ceiling,        AT(max_tokens),  1,   INT32_MAX, 0, NULL},
-    {"temperature",           BOTH,          read_number,         AT(temperature), 0,   2,         0, NULL},
-    {"top_p",                 BOTH,          read_number,         AT(top_p),       0,   1,         0, NULL},
-    {"top_k",                 BOTH,          read_count,          AT(top_k),       -1,  INT32_MAX, 0, NULL},
-    {"min_p",                 BOTH,          read_number,         AT(min_p),       0,   1,         0, NULL},
-    {"seed",                  BOTH,          read_seed,           0,               0,   0,         0, NULL},
-    {"typical_p",             BOTH,          read_number,         AT(typical_p),   0,   1,         0, NULL},
-    {"presence_penalty",      BOTH,          read_number,         AT(presence),    -2,  2,         0, NULL},
-    {"frequency_penalty",     BOTH,          read_number,         AT(frequency),   -2,  2,         0, NULL},
-    {"repetition_penalty",    BOTH,          read_number,         AT(repetition),  0.1, 10,        0, NULL},
-    {"logit_bias",            BOTH,          read_logit_bias,     0,               0,   0,         0, NULL},
-    {"stop",                  BOTH,          read_stop,           0,               0,   0,         0, NULL},
-    {"ignore_eos",            BOTH,          read_flag,           AT(ignore_eos),  0,   0,         0, NULL},
-    {"min_tokens",            BOTH,          read_count,          AT(min_tokens),  0,   INT32_MAX, 0, NULL},
-    {"stream",                BOTH,          read_flag,           AT(stream),      0,   0,         0, NULL},
-    {"stream_options",        BOTH,          read_stream_options, 0,               0,   0,         0, NULL},
-    {"response_format",       BOTH,          read_text_only,      0,               0,   0,         0, NULL},
-    {"modalities",            GW_CHAT,       read_text_only,      0,               0,   0,         0, NULL},
+    {"model",                 BOTH,          read_model,          0,                0,   0,                          0, NULL},
+    {"messages",              GW_CHAT,       read_messages,       0,                0,   0,                          0, NULL},
+    {"prompt",                GW_COMPLETION, read_prompt,         0,                0,   0,                          0, NULL},
+    {"max_tokens",            BOTH,          read_ceiling,        AT(max_tokens),   1,   INT32_MAX,                  0, NULL},
+    {"max_completion_tokens", GW_CHAT,       read_ceiling,        AT(max_tokens),   1,   INT32_MAX,                  0, NULL},
+    {"temperature",           BOTH,          read_number,         AT(temperature),  0,   2,                          0, NULL},
+    {"top_p",                 BOTH,          read_number,         AT(top_p),        0,   1,                          0, NULL},
+    {"top_k",                 BOTH,          read_count,          AT(top_k),        -1,  INT32_MAX,                  0, NULL},
+    {"min_p",                 BOTH,          read_number,         AT(min_p),        0,   1,                          0, NULL},
+    {"seed",                  BOTH,          read_seed,           0,                0,   0,                          0, NULL},
+    {"typical_p",             BOTH,          read_number,         AT(typical_p),    0,   1,                          0, NULL},
+    {"presence_penalty",      BOTH,          read_number,         AT(presence),     -2,  2,                          0, NULL},
+    {"frequency_penalty",     BOTH,          read_number,         AT(frequency),    -2,  2,                          0, NULL},
+    {"repetition_penalty",    BOTH,          read_number,         AT(repetition),   0.1, 10,                         0, NULL},
+    {"logit_bias",            BOTH,          read_logit_bias,     0,                0,   0,                          0, NULL},
+    {"stop",                  BOTH,          read_stop,           0,                0,   0,                          0, NULL},
+    {"ignore_eos",            BOTH,          read_flag,           AT(ignore_eos),   0,   0,                          0, NULL},
+    {"min_tokens",            BOTH,          read_count,          AT(min_tokens),   0,   INT32_MAX,                  0, NULL},
+    {"n",                     BOTH,          read_count,          AT(n),            1,   GW_CHOICES_MAX,             0, NULL},
+    {"logprobs",              GW_CHAT,       read_flag,           AT(logprobs),     0,   0,                          0, NULL},
+    {"logprobs",              GW_COMPLETION, read_logprobs,       AT(top_logprobs), 0,   GW_COMPLETION_LOGPROBS_MAX, 0,
+     NULL                                                                                                                   },
+    {"top_logprobs",          GW_CHAT,       read_count,          AT(top_logprobs), 0,   FX_TOP_LOGPROBS_MAX,        0, NULL},
+    {"stream",                BOTH,          read_flag,           AT(stream),       0,   0,                          0, NULL},
+    {"stream_options",        BOTH,          read_stream_options, 0,                0,   0,                          0, NULL},
+    {"response_format",       BOTH,          read_text_only,      0,                0,   0,                          0, NULL},
+    {"modalities",            GW_CHAT,       read_text_only,      0,                0,   0,                          0, NULL},
     NEUTRAL("user", BOTH, NEUTRAL_ANY, NULL),
     NEUTRAL("metadata", BOTH, NEUTRAL_ANY, NULL),
     NEUTRAL("safety_identifier", BOTH, NEUTRAL_ANY, NULL),
@@ -212,11 +226,8 @@ static const struct field fields[] = {
     NEUTRAL("service_tier", BOTH, NEUTRAL_ANY, NULL),
     NEUTRAL("parallel_tool_calls", GW_CHAT, NEUTRAL_ANY, NULL),
     NEUTRAL("store", BOTH, NEUTRAL_FALSE, NULL),
-    NEUTRAL("n", BOTH, NEUTRAL_ONE, NULL),
     NEUTRAL("best_of", GW_COMPLETION, NEUTRAL_ONE, NULL),
     NEUTRAL("stop_token_ids", BOTH, NEUTRAL_EMPTY, NULL),
-    NEUTRAL("logprobs", BOTH, NEUTRAL_FALSE, NULL),
-    NEUTRAL("top_logprobs", GW_CHAT, NEUTRAL_ZERO, NULL),
     NEUTRAL("tools", GW_CHAT, NEUTRAL_EMPTY, NULL),
     NEUTRAL("tool_choice", GW_CHAT, 0, "none"),
     NEUTRAL("functions", GW_CHAT, NEUTRAL_EMPTY, NULL),
@@ -254,6 +265,9 @@ static bool required_check(const struct gw_request *out, struct gw_problem *prob
         return gw_refuse(problem, GW_MISSING, "messages", "messages is required");
     if (out->kind == GW_COMPLETION && !out->prompt)
         return gw_refuse(problem, GW_MISSING, "prompt", "prompt is required");
+    if (out->top_logprobs && !out->logprobs)
+        return gw_refuse(problem, GW_BAD_VALUE, "top_logprobs",
+                         "top_logprobs needs logprobs: true");
     if (out->max_tokens && out->min_tokens > out->max_tokens)
         return gw_refuse(problem, GW_BAD_VALUE, "min_tokens", "min_tokens is above max_tokens");
     return true;
@@ -279,8 +293,13 @@ bool gw_request_parse(enum gw_kind kind, fx_span body, struct gw_request *out,
 
 bool gw_request_read(enum gw_kind kind, json_t *json, struct gw_request *out,
                      struct gw_problem *problem) {
-    struct gw_request request = {
-        .kind = kind, .json = json, .temperature = 1, .top_p = 1, .typical_p = 1, .repetition = 1};
+    struct gw_request request = {.kind = kind,
+                                 .json = json,
+                                 .temperature = 1,
+                                 .top_p = 1,
+                                 .typical_p = 1,
+                                 .repetition = 1,
+                                 .n = 1};
     bool ok = json_is_object(request.json) ||
               gw_refuse(problem, GW_BAD_JSON, NULL, "the body must be a JSON object");
     if (!ok || !fields_read(&request, problem) || !required_check(&request, problem)) {

@@ -9,6 +9,8 @@ enum {
     GW_STOPS_MAX = 4,
     GW_STOP_BYTES_MAX = 1024,
     GW_BIASES_MAX = 1024,
+    GW_CHOICES_MAX = 16,
+    GW_COMPLETION_LOGPROBS_MAX = 5,
 };
 
 /** Added to the logit of a token. */
@@ -30,7 +32,8 @@ struct gw_request {
     uint32_t top_k, min_tokens;
     bool has_seed, ignore_eos;
     uint64_t seed;
-    bool stream, include_usage;
+    bool stream, include_usage, logprobs;
+    uint32_t top_logprobs, n; /* n: answers wanted, 1 to GW_CHOICES_MAX */
     char *stop[GW_STOPS_MAX]; /* owned */
     uint32_t stop_count;
     struct gw_bias *bias; /* owned; NULL: none */

@@ -69,7 +69,7 @@ void gw_visit_unref(struct gw_visit *visit) {
 
 void gw_visit_gone(struct gw_visit *visit) {
     gw_models_leave(visit->gateway->models, &visit->waiter);
-    if (visit->submitted || visit->submitting) visit->hold.counts = true;
+    if (gw_generation_pending(visit)) visit->hold.counts = true;
     gw_generation_gone(visit);
     gw_visit_unref(visit);
 }

@@ -142,8 +142,9 @@ static void slow_cut(struct gw_visit *visit) {
     gw_visit_unref(visit);
 }
 
-static void rpc_tokens(struct gw_visit *visit, fx_span text, const char *reason,
+static void rpc_tokens(struct gw_choice *choice, fx_span text, const char *reason,
                        const struct gw_problem *problem) {
+    struct gw_visit *visit = choice->visit; /* there is one choice */
     struct gw_rpc *rpc = &visit->rpc;
     if (!rpc->call) return;
     if (evbuffer_get_length(rpc->text) + text.len > GW_RPC_UNREAD_MAX ||

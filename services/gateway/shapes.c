@@ -13,7 +13,7 @@ void gw_shape__head(const struct gw_answer *answer, const char *object, fx_buf *
     fx_json_put(out, ",");
 }
 
-void gw_shape__usage(const struct gw_answer *answer, uint32_t n, fx_buf *out) {
+static void put_usage(const struct gw_answer *answer, uint32_t n, fx_buf *out) {
     fx_json_put(out, "\"usage\":{\"prompt_tokens\":");
     fx_json_put_u64(out, answer->prompt_tokens);
     fx_json_put(out, ",\"completion_tokens\":");
@@ -38,6 +38,20 @@ void gw_shape_usage(const struct gw_shape *shape, const struct gw_answer *answer
                     fx_buf *out) {
     gw_shape__head(answer, shape->object_chunk, out);
     fx_json_put(out, "\"choices\":[],");
-    gw_shape__usage(answer, n, out);
+    put_usage(answer, n, out);
+    put_n(n, out);
+}
+
+void gw_shape__choices(const struct gw_answer *answer, const struct gw_piece *pieces, size_t count,
+                       void (*put)(const struct gw_piece *piece, fx_buf *out), fx_buf *out) {
+    uint32_t n = 0;
+    fx_json_put(out, "\"choices\":[");
+    for (size_t i = 0; i < count; i++) {
+        if (i) fx_json_put(out, ",");
+        put(&pieces[i], out);
+        n += pieces[i].n;
+    }
+    fx_json_put(out, "],");
+    put_usage(answer, n, out);
     put_n(n, out);
 }

@@ -5,10 +5,11 @@
 enum { DEADLINE_MS = 5000 };
 
 static void on_submitted(void *user, const struct fx_client_result *result) {
-    struct gw_visit *visit = user;
+    struct gw_choice *choice = user;
+    struct gw_visit *visit = choice->visit;
     const Fractal__V1__SubmitGenerationReply *reply = result->reply;
-    visit->submitting = false;
-    gw_generation_submitted(visit, result, result->code == FX_OK ? reply->seed : 0);
+    choice->submitting = false;
+    gw_generation_submitted(choice, result, result->code == FX_OK ? reply->seed : 0);
     gw_visit_unref(visit);
 }
 
@@ -29,8 +30,8 @@ static void biases_set(const struct gw_request *request, struct biases *room,
     out->logit_bias = room->to;
 }
 
-static Fractal__V1__SamplingParams sampling_of(const struct gw_visit *visit) {
-    const struct gw_request *request = &visit->request;
+static Fractal__V1__SamplingParams sampling_of(const struct gw_choice *choice) {
+    const struct gw_request *request = &choice->visit->request;
     Fractal__V1__SamplingParams sampling = FRACTAL__V1__SAMPLING_PARAMS__INIT;
     sampling.temperature = request->temperature;
     sampling.top_k = request->top_k;
@@ -41,9 +42,10 @@ static Fractal__V1__SamplingParams sampling_of(const struct gw_visit *visit) {
     sampling.frequency_penalty = request->frequency;
     sampling.repetition_penalty = request->repetition;
     sampling.min_tokens = request->min_tokens;
-    if (visit->has_seed) {
+    sampling.choice = choice->index;
+    if (choice->has_seed) {
         sampling.seed_presence_case = FRACTAL__V1__SAMPLING_PARAMS__SEED_PRESENCE_SEED;
-        sampling.seed = visit->seed;
+        sampling.seed = choice->seed;
     }
     return sampling;
 }
@@ -53,18 +55,20 @@ static bool is(float value, float wanted) {
 }
 
 /* A task that asks for nothing new is one that older workers take too. */
-static uint32_t schema_of(const struct gw_request *request) {
+static uint32_t schema_of(const struct gw_choice *choice) {
+    const struct gw_request *request = &choice->visit->request;
     bool old = is(request->typical_p, 1) && is(request->presence, 0) && is(request->frequency, 0) &&
                is(request->repetition, 1) && !request->min_tokens && !request->bias_count &&
-               !request->stop_count;
+               !request->stop_count && !request->logprobs && !choice->index;
     return old ? 1 : 2;
 }
 
-static Fractal__V1__GenerationTask task_of(struct gw_visit *visit,
+static Fractal__V1__GenerationTask task_of(struct gw_choice *choice,
                                            Fractal__V1__SamplingParams *sampling) {
+    struct gw_visit *visit = choice->visit;
     Fractal__V1__GenerationTask task = FRACTAL__V1__GENERATION_TASK__INIT;
-    task.schema = schema_of(&visit->request);
-    task.id = (ProtobufCBinaryData){FX_GEN_ID_BYTES, visit->id.bytes};
+    task.schema = schema_of(choice);
+    task.id = (ProtobufCBinaryData){FX_GEN_ID_BYTES, choice->id.bytes};
     task.tenant = visit->who.tenant;
     task.model = visit->model.number;
     task.model_name = visit->model.name;
@@ -75,14 +79,17 @@ static Fractal__V1__GenerationTask task_of(struct gw_visit *visit,
     task.stop_ids = visit->model.eos_ids;
     task.n_stop = visit->request.stop_count;
     task.stop = visit->request.stop;
+    task.logprobs = visit->request.logprobs;
+    task.top_logprobs = visit->request.top_logprobs;
     task.sampling = sampling;
     task.submitted_ms = fx_wall_ms();
     return task;
 }
 
-void gw_submit(struct gw_visit *visit) {
-    Fractal__V1__SamplingParams sampling = sampling_of(visit);
-    Fractal__V1__GenerationTask task = task_of(visit, &sampling);
+void gw_submit(struct gw_choice *choice) {
+    struct gw_visit *visit = choice->visit;
+    Fractal__V1__SamplingParams sampling = sampling_of(choice);
+    Fractal__V1__GenerationTask task = task_of(choice, &sampling);
     struct biases biases;
     biases_set(&visit->request, &biases, &sampling);
     Fractal__V1__SubmitGenerationRequest message = FRACTAL__V1__SUBMIT_GENERATION_REQUEST__INIT;
@@ -94,13 +101,13 @@ void gw_submit(struct gw_visit *visit) {
         .reply = &fractal__v1__submit_generation_reply__descriptor,
         .deadline_ms = DEADLINE_MS,
         .trace = &visit->trace,
-        .user = visit,
+        .user = choice,
         .on_done = on_submitted,
     };
     fx_error err = {0};
-    visit->submitting = true;
+    choice->submitting = true;
     gw_visit_ref(visit); /* the question's */
     if (fx_client_start(visit->gateway->scheduler, &request, NULL, &err)) return;
     struct fx_client_result result = {.code = err.code, .text = err.text};
-    on_submitted(visit, &result);
+    on_submitted(choice, &result);
 }

@@ -8,6 +8,7 @@
 #include "services/gateway/request.h"
 #include "services/gateway/shapes.h"
 
+struct gw_choice;
 struct gw_route;
 struct gw_visit;
 
@@ -20,8 +21,9 @@ struct gw_front {
     void (*refuse)(struct gw_visit *visit, const struct gw_problem *problem);
     /** The generation was admitted. */
     void (*begin)(struct gw_visit *visit);
-    /** More text, perhaps none; with `reason` or `problem` the answer ends. */
-    void (*tokens)(struct gw_visit *visit, fx_span text, const char *reason,
+    /** More of a choice, perhaps none; with `reason` it ends, and with the last of them the answer
+     *  (choices_left is 0), as it does with `problem`. */
+    void (*tokens)(struct gw_choice *choice, fx_span text, const char *reason,
                    const struct gw_problem *problem);
     /** Ends the call with an error, whatever was sent. */
     void (*fail)(struct gw_visit *visit, const struct gw_problem *problem);
@@ -39,6 +41,22 @@ struct gw_rpc {
     const char *reason;       /* the answer ends when all is sent */
     bool failed;
     struct gw_problem problem;
+};
+
+/** One of the answers to a request: a generation of its own. */
+struct gw_choice {
+    struct gw_visit *visit;
+    uint32_t index, resubmits;
+    fx_gen_id id;
+    bool submitted, submitting, has_seed, ended;
+    uint64_t seed;
+    fx_watch *watch;
+    struct fx_detok detok;
+    fx_stops *stops;             /* NULL: none */
+    uint32_t tokens, characters; /* received so far; of its text */
+    struct gw_logprobs logprobs; /* not sent yet */
+    struct evbuffer *text;       /* of an answer that is not streamed */
+    const char *reason;          /* likewise; NULL: it runs */
 };
 
 /** One request from its head to the end of its answer. Lives until its call has ended and no
@@ -67,16 +85,15 @@ struct gw_visit {
     struct gw_model model; /* a copy; its vocab is a reference of ours */
     const struct gw_shape *shape;
     struct gw_answer answer;
-    fx_gen_id id;
     struct gw_prompt prompt;
-    uint32_t max_tokens, resubmits;
-    bool submitted, submitting, has_seed;
-    uint64_t seed, token_ms;
-    fx_watch *watch;
-    struct fx_detok detok;
-    fx_stops *stops;       /* NULL: none */
-    uint32_t tokens;       /* received so far */
-    struct evbuffer *text; /* of an answer that is not streamed */
+    uint32_t max_tokens;       /* of each choice */
+    struct gw_choice *choices; /* [choice_count]; NULL: no generation yet */
+    uint32_t choice_count;
+    uint32_t choices_admitted; /* all of them: it has begun */
+    uint32_t choices_left;     /* that have not ended */
+    bool given_up;             /* the client left, or was told of an error */
+    uint32_t tokens;           /* of all choices, received so far */
+    uint64_t token_ms;         /* when the last came */
 };
 
 /** What is served at a path. */
@@ -120,7 +137,9 @@ void gw_serve_models(struct gw_visit *visit);
 void gw_serve_model(struct gw_visit *visit);
 /* generation.c */
 void gw_serve_generation(struct gw_visit *visit);
-/** The client left, in whatever phase. */
+/** Does a scheduler have it, or may it? */
+bool gw_generation_pending(const struct gw_visit *visit);
+/** The client left, in whatever phase: all of it is cancelled. */
 void gw_generation_gone(struct gw_visit *visit);
 /** Gives it up from our side: an error for the client, a cancel for the scheduler. */
 void gw_generation_fail(struct gw_visit *visit, const struct gw_problem *problem);
@@ -129,12 +148,12 @@ void gw_generation_done(struct gw_visit *visit);
 /* cancel.c: tells the scheduler, or Redis itself when no scheduler answers. */
 void gw_cancel(struct gateway *gateway, uint32_t model, const fx_gen_id *id, const fx_trace *trace);
 /* submit.c: hands the task to a scheduler; gw_generation_submitted is told. */
-void gw_submit(struct gw_visit *visit);
-void gw_generation_submitted(struct gw_visit *visit, const struct fx_client_result *result,
+void gw_submit(struct gw_choice *choice);
+void gw_generation_submitted(struct gw_choice *choice, const struct fx_client_result *result,
                              uint64_t seed);
 /* routes.c, for gw_http_front */
 bool gw_http_read(struct gw_visit *visit, struct gw_problem *problem);
 void gw_http_refuse(struct gw_visit *visit, const struct gw_problem *problem);
 /* answer.c: what the client sees of tokens. */
 /** Tokens as they come; with a finish the answer ends. */
-void gw_answer_tokens(struct gw_visit *visit, const struct fx_gen_tokens *tokens);
+void gw_answer_tokens(struct gw_choice *choice, const struct fx_gen_tokens *tokens);

@@ -49,7 +49,7 @@ static void test_errors_are_free(void **state) {
     } rows[] = {
         {"/v1/completions", "{",                                                400},
         {"/v1/completions", LIMIT_ASK(",\"temperature\":9"),                    400},
-        {"/v1/completions", LIMIT_ASK(",\"n\":2"),                              400},
+        {"/v1/completions", LIMIT_ASK(",\"n\":0"),                              400},
         {"/v1/completions", "{\"model\":\"nobody\",\"prompt\":[65]}",           404},
         {"/v1/completions", "{\"model\":\"" STAGE_MODEL "\",\"prompt\":[999]}", 400},
     };

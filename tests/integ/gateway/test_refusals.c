@@ -35,7 +35,7 @@ static const struct row {
     {"a field out of range",    "POST",     "/v1/chat/completions", GOOD,
      "{\"model\":\"m\"," MESSAGES ",\"temperature\":9}",                                                                                      400, "invalid_value",         "temperature", NULL},
     {"a field not served yet",  "POST",     "/v1/chat/completions", GOOD,
-     "{\"model\":\"m\"," MESSAGES ",\"n\":2}",                                                                                                400, "unsupported_parameter", "n",           NULL},
+     "{\"model\":\"m\"," MESSAGES ",\"tools\":[{}]}",                                                                                         400, "unsupported_parameter", "tools",       NULL},
     {"ids past the vocabulary", "POST",     "/v1/completions",      GOOD,
      "{\"model\":\"" STAGE_MODEL "\",\"prompt\":[5000]}",                                                                                     400, "invalid_value",         "prompt",      NULL},
     {"a stream over HTTP/1.0",  "POST 1.0", "/v1/chat/completions", GOOD,

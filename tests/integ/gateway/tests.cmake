@@ -20,6 +20,9 @@ if(TARGET fx_test_queue)
   # The real programs: what is timed here wants the machine for itself.
   fx_add_test(integ/gateway/test_path.c LABELS integ TIMEOUT 300
     DEPS fx_test_suite fx_test_gateway)
+  fx_add_test(integ/gateway/test_sampling.c LABELS integ TIMEOUT 300 DEPS fx_test_suite)
+  add_dependencies(integ_gateway_test_sampling fractal-tenant fractal-slicer fractal-scheduler
+    fractal-worker fractal-gateway fractal-cli)
   set_tests_properties(integ/gateway/test_path PROPERTIES RESOURCE_LOCK e2e PROCESSORS 2)
   add_dependencies(integ_gateway_test_path fractal-tenant fractal-slicer fractal-scheduler
     fractal-worker fractal-gateway fractal-cli)
