@@ -468,6 +468,25 @@ static void test_drain_cut(void **state) {
 
 /* -- the rest -- */
 
+/* An address that others reach needs TLS, and one that is taken is named. */
+static void test_addresses(void **state) {
+    struct stage *stage = *state;
+    struct gw_config config = stage->config;
+    struct gateway *second = NULL;
+    char taken[32];
+    fx_error err = {0};
+    config.grpc_addr = "0.0.0.0:0";
+    assert_false(gateway_open(&config, &second, &err));
+    assert_int_equal(err.code, FX_FAILED_PRECONDITION);
+    assert_non_null(strstr(err.text, "FX_GRPC_ADDR"));
+    (void)snprintf(taken, sizeof taken, "127.0.0.1:%u", gateway_rpc_port(stage->gateway));
+    config.grpc_addr = taken;
+    assert_false(gateway_open(&config, &second, &err));
+    assert_int_equal(err.code, FX_UNAVAILABLE);
+    assert_non_null(strstr(err.text, "FX_GRPC_ADDR"));
+    assert_null(second);
+}
+
 static void test_models(void **state) {
     struct stage *stage = *state;
     Fractal__V1__InferenceServiceListModelsRequest message =
@@ -523,7 +542,7 @@ int main(void) {
         ROW(test_chat),   ROW(test_generate),      ROW(test_task),      ROW(test_late_reader),
         ROW(test_keys),   ROW(test_bad_requests),  ROW(test_too_large), ROW(test_deadline),
         ROW(test_cancel), ROW(test_leave_at_once), ROW(test_drain),     ROW(test_drain_cut),
-        ROW(test_models), ROW(test_count_chat),
+        ROW(test_models), ROW(test_count_chat),    ROW(test_addresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
