@@ -179,6 +179,8 @@ FX_MUST bool fx_jinja__space_new(struct fx_jinja_run *run, size_t cap,
 struct fx_jinja_value fx_jinja__space_get(const struct fx_jinja_namespace *space, fx_span name);
 FX_MUST bool fx_jinja__space_set(struct fx_jinja_run *run, struct fx_jinja_namespace *space,
                                  const struct fx_jinja_value *name, struct fx_jinja_value value);
+/** Refuses what Python can't hash: lists and mappings as keys. */
+FX_MUST bool fx_jinja__want_key(struct fx_jinja_run *run, const struct fx_jinja_value *key);
 /** A DICT of `count` pairs; a later pair of an equal key replaces the earlier value. */
 FX_MUST bool fx_jinja__dict_new(struct fx_jinja_run *run, const struct fx_jinja_value *pairs,
                                 size_t count, struct fx_jinja_value *out);

@@ -232,8 +232,8 @@ bool fx_jinja__slice(struct fx_jinja_run *run, const struct fx_jinja_value *obje
     if (whole && object->kind == FX_JV_LIST) return slice_list(run, object, parts, out);
     if (whole && object->kind == FX_JV_TEXT) return slice_text(run, object, parts, out);
     if (object->kind == FX_JV_UNDEFINED) return fx_jinja__item(run, object, &none_, out);
-    *out = missing(&none_); /* as Jinja: what can't be sliced is undefined */
-    return true;
+    return fx_jinja__bad(run, "%s of a %s", whole ? "a slice" : "a slice by no integers",
+                         fx_jinja__kind_name(object));
 }
 
 static FX_MUST bool characters(struct fx_jinja_run *run, const struct fx_jinja_value *value,
@@ -245,6 +245,7 @@ static FX_MUST bool characters(struct fx_jinja_run *run, const struct fx_jinja_v
     for (size_t i = 0; i < count; i++) {
         items[i].kind = FX_JV_TEXT;
         items[i].text = fx_jinja__sub(value->text, offsets[i], offsets[i + 1]);
+        items[i].text.markup = false;
     }
     run->steps += count;
     *out = fx_jinja__list(items, count);

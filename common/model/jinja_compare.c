@@ -149,6 +149,7 @@ bool fx_jinja__contains(struct fx_jinja_run *run, const struct fx_jinja_value *n
     if (hay->kind != FX_JV_LIST && hay->kind != FX_JV_DICT && hay->kind != FX_JV_VIEW)
         return fx_jinja__type_error(run, "'in'", needle, hay);
     size_t step = hay->kind == FX_JV_DICT ? 2 : 1;
+    if (step == 2 && !fx_jinja__want_key(run, needle)) return false;
     run->steps += hay->list.count / 4;
     for (size_t i = 0; i < hay->list.count && !*out; i++)
         if (!fx_jinja__equal(run, needle, &hay->list.at[i * step], out)) return false;

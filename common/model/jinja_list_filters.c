@@ -154,6 +154,7 @@ static bool filter_unique(struct fx_jinja_run *run, const struct fx_jinja_value 
     if (!kept) return false;
     for (size_t i = 0; i < items.list.count; i++) {
         bool seen = false;
+        if (!fx_jinja__want_key(run, &keys[i])) return false;
         for (size_t k = 0; k < used && !seen; k++)
             if (!fx_jinja__equal(run, &keys[k], &keys[i], &seen)) return false;
         run->steps += used;

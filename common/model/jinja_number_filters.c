@@ -49,6 +49,7 @@ static bool filter_int(struct fx_jinja_run *run, const struct fx_jinja_value *ar
         return false;
     if (base < 2 || base > 36) return fx_jinja__bad(run, "int: a base of 2 to 36");
     const struct fx_jinja_value *value = &args[0];
+    if (value->kind == FX_JV_UNDEFINED) return fx_jinja__want_text(run, "int", value);
     bool text = value->kind == FX_JV_TEXT;
     bool whole = value->kind == FX_JV_INT || value->kind == FX_JV_BOOL;
     if (whole) integer = value->kind == FX_JV_BOOL ? value->boolean : value->integer;
@@ -56,9 +57,11 @@ static bool filter_int(struct fx_jinja_run *run, const struct fx_jinja_value *ar
     if (value->kind == FX_JV_FLOAT) real = value->real;
     bool number = value->kind == FX_JV_FLOAT ||
                   (text && !whole && parse_real(fx_jinja__span(value->text), &real));
+    if (number && isfinite(real) && !fits_integer(real))
+        return fx_jinja__bad(run, "integer overflow");
     if (whole)
         *out = fx_jinja__integer(integer);
-    else if (number && fits_integer(real))
+    else if (number && isfinite(real))
         *out = fx_jinja__integer((int64_t)real);
     else
         *out = args[1].kind == FX_JV_ABSENT ? fx_jinja__integer(0) : args[1];
@@ -70,8 +73,8 @@ static bool filter_float(struct fx_jinja_run *run, const struct fx_jinja_value *
     const struct fx_jinja_value *value = &args[0];
     double real = 0;
     bool ok = fx_jinja__is_number(value);
-    (void)run;
     (void)count;
+    if (value->kind == FX_JV_UNDEFINED) return fx_jinja__want_text(run, "float", value);
     if (value->kind == FX_JV_BOOL) real = value->boolean;
     if (value->kind == FX_JV_INT) real = (double)value->integer;
     if (value->kind == FX_JV_FLOAT) real = value->real;

@@ -69,6 +69,14 @@ bool fx_jinja__pairs(struct fx_jinja_run *run, const struct fx_jinja_value *dict
     return true;
 }
 
+/* Jinja compares lists of one key each: what is equal needs no order. */
+static FX_MUST bool compare(struct fx_jinja_run *run, const struct fx_jinja_value *a,
+                            const struct fx_jinja_value *b, int *order) {
+    bool same;
+    *order = 0;
+    return fx_jinja__equal(run, a, b, &same) && (same || fx_jinja__order(run, a, b, order));
+}
+
 /* Merges from[start..middle) and from[middle..end) into `to`. */
 static FX_MUST bool merge(struct fx_jinja_run *run, const struct fx_jinja_value *keys, bool reverse,
                           const size_t *from, size_t *to, const size_t range[3]) {
@@ -76,7 +84,7 @@ static FX_MUST bool merge(struct fx_jinja_run *run, const struct fx_jinja_value 
     for (size_t i = range[0]; i < range[2]; i++) {
         int order = 0;
         if (left < range[1] && right < range[2] &&
-            !fx_jinja__order(run, &keys[from[left]], &keys[from[right]], &order))
+            !compare(run, &keys[from[left]], &keys[from[right]], &order))
             return false;
         bool take_right =
             left == range[1] || (right < range[2] && (reverse ? order < 0 : order > 0));

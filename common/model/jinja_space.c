@@ -56,8 +56,9 @@ bool fx_jinja__space_set(struct fx_jinja_run *run, struct fx_jinja_namespace *sp
     return true;
 }
 
-static bool is_hashable(const struct fx_jinja_value *key) {
-    return key->kind != FX_JV_DICT && (key->kind != FX_JV_LIST || key->list.tuple);
+bool fx_jinja__want_key(struct fx_jinja_run *run, const struct fx_jinja_value *key) {
+    if (key->kind != FX_JV_DICT && (key->kind != FX_JV_LIST || key->list.tuple)) return true;
+    return fx_jinja__bad(run, "a %s can't be a key", fx_jinja__kind_name(key));
 }
 
 static FX_MUST bool find_key(struct fx_jinja_run *run, const struct fx_jinja_value *pairs,
@@ -76,8 +77,7 @@ bool fx_jinja__dict_new(struct fx_jinja_run *run, const struct fx_jinja_value *p
     size_t used = 0, at;
     if (!copy) return false;
     for (size_t i = 0; i < count; i++, pairs += 2) {
-        if (!is_hashable(&pairs[0]))
-            return fx_jinja__bad(run, "a %s can't be a key", fx_jinja__kind_name(&pairs[0]));
+        if (!fx_jinja__want_key(run, &pairs[0])) return false;
         if (!find_key(run, copy, used, &pairs[0], &at)) return false;
         if (at == used) copy[2 * used++] = pairs[0];
         copy[2 * at + 1] = pairs[1];

@@ -184,6 +184,10 @@ static FX_MUST bool repeat_list(struct fx_jinja_run *run, const struct fx_jinja_
     return true;
 }
 
+static bool is_count(const struct fx_jinja_value *value) {
+    return value->kind == FX_JV_INT || value->kind == FX_JV_BOOL;
+}
+
 static FX_MUST bool arithmetic(struct fx_jinja_run *run, int32_t op, const struct fx_jinja_value *a,
                                const struct fx_jinja_value *b, struct fx_jinja_value *out) {
     if (fx_jinja__is_number(a) && fx_jinja__is_number(b)) return math(run, op, a, b, out);
@@ -194,14 +198,14 @@ static FX_MUST bool arithmetic(struct fx_jinja_run *run, int32_t op, const struc
     }
     if (op == '+' && a->kind == FX_JV_LIST && b->kind == FX_JV_LIST)
         return join_lists(run, a, b, out);
-    if (op == '*' && a->kind == FX_JV_LIST && b->kind == FX_JV_INT)
-        return repeat_list(run, a, b->integer, out);
-    if (op == '*' && a->kind == FX_JV_INT && b->kind == FX_JV_LIST)
-        return repeat_list(run, b, a->integer, out);
-    if (op == '*' && a->kind == FX_JV_TEXT && b->kind == FX_JV_INT)
-        return repeat(run, a, b->integer, out);
-    if (op == '*' && a->kind == FX_JV_INT && b->kind == FX_JV_TEXT)
-        return repeat(run, b, a->integer, out);
+    if (op == '*' && is_count(b) && a->kind == FX_JV_LIST)
+        return repeat_list(run, a, fx_jinja__as_integer(b), out);
+    if (op == '*' && is_count(a) && b->kind == FX_JV_LIST)
+        return repeat_list(run, b, fx_jinja__as_integer(a), out);
+    if (op == '*' && is_count(b) && a->kind == FX_JV_TEXT)
+        return repeat(run, a, fx_jinja__as_integer(b), out);
+    if (op == '*' && is_count(a) && b->kind == FX_JV_TEXT)
+        return repeat(run, b, fx_jinja__as_integer(a), out);
     if (op == '%' && a->kind == FX_JV_TEXT)
         return fx_jinja__bad(run, "string formatting with %% is not supported");
     char what[] = "'?'";

@@ -73,6 +73,8 @@ static void put_string(struct writer *writer, const struct fx_jinja_text *text) 
     bool single = !writer->style->json && !(has(text, '\'') && !has(text, '"'));
     const char *quote = single ? "'" : "\"";
     fx_span span = fx_jinja__span(*text);
+    bool markup = text->markup && !writer->style->json;
+    if (markup) put_str(writer, "Markup(");
     put_str(writer, quote);
     for (size_t i = 0, len; i < text->len; i += len) {
         len = fx_jinja__char_len(span, i);
@@ -81,6 +83,7 @@ static void put_string(struct writer *writer, const struct fx_jinja_text *text) 
     }
     writer->user = false;
     put_str(writer, quote);
+    if (markup) put_str(writer, ")");
 }
 
 static const char *word(const struct writer *writer, const struct fx_jinja_value *value) {

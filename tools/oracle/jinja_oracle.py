@@ -85,6 +85,6 @@ def render(row):
         row["message"] = error.message
     except RecursionError:
         row["limit"] = True  # ours may say so too
-    except (TypeError, ValueError, ZeroDivisionError, KeyError, OverflowError, IndexError):
+    except (TypeError, ValueError, ZeroDivisionError, KeyError, OverflowError, IndexError, AttributeError):
         pass
     return row

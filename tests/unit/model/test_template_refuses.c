@@ -55,7 +55,7 @@ static const struct row rows[] = {
      "argument 'inden=' is not supported"                                                                                                                     },
     {"name before position",                "{{ x | default(boolean=true, 1) }}",
      "an argument without a name follows"                                                                                                                     },
-    {"open mapping",                        "{{ {'a': 1 }}",                                                  "unexpected '}'"                               },
+    {"open mapping",                        "{{ {'a': 1 }}",                                                  "unexpected '}'"                                },
     {"mapping without a value",             "{{ {'a'} }}",                                                    "'}' is unexpected, want ':'"                   },
     {"mapping without a comma",             "{{ {'a': 1 'b': 2} }}",                                          "a string is unexpected, want ','"              },
     {"bracket that closes nothing",         "{{ 1) }}",                                                       "unexpected ')'"                                },
