@@ -1,6 +1,5 @@
 /* Merging against a naive reference that works on strings, and its work on long texts. */
 #include "tests/unit/model/text_fixture.h"
-#include "common/base/clock.h"
 #include "common/model/detok.h"
 
 enum { TEXT_MAX = 200, ROUNDS = 400, LONG = 1 << 20 };
@@ -97,8 +96,8 @@ static void test_random(void **state) {
     assert_true(merged > 1000);
 }
 
-/* 1 MiB of one letter, and of a text that merges everywhere: n log n, not n^2 (which takes hours).
- */
+/* 1 MiB of one letter, and of a text that merges everywhere: n log n. n^2 takes hours, which the
+ * test's TIMEOUT ends. */
 static void test_long(void **state) {
     (void)state;
     static const char *const units[] = {"a", "banana bandana the whale "};
@@ -110,9 +109,7 @@ static void test_long(void **state) {
         for (size_t i = 0; i < LONG; i++)
             text[i] = (uint8_t)units[unit][i % len];
         struct fx_ids ids = {at, 0, LONG};
-        uint64_t start_ms = fx_clock_ms();
         fixture_encode(tokenizer, (fx_span){text, LONG}, true, FX_ENCODE_PLAIN, &ids);
-        assert_true(fx_clock_ms() - start_ms < 20000);
         assert_true(ids.len < LONG / 2);
         size_t bytes = 0;
         for (size_t i = 0; i < ids.len; i++) {
