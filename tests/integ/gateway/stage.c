@@ -126,7 +126,7 @@ static void submit_on_loop(void *user) {
 static void submit(fx_call *call, const void *message, void *context) {
     struct stage *stage = context;
     stage->submitted++;
-    if (stage->submit_code) {
+    if (stage->submit_code && stage->submitted > stage->submit_good) {
         fx_call_trailer(call, "retry-after-ms", "2500");
         fx_call_fail(call, (enum fx_code)stage->submit_code, "told to fail");
         return;

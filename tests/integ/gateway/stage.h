@@ -34,6 +34,7 @@ struct stage_run {
     bool used, ending;
     fx_gen_id id;
     uint32_t epoch, n, max_tokens;
+    uint32_t logprobs_each; /* asked for; 0: none */
     uint64_t next_ms;
 };
 
@@ -64,6 +65,7 @@ struct stage {
     atomic_uint slots; /* 0: everything stays in the queue */
     atomic_int running, authenticated, listed, submitted, cancelled, pulled;
     atomic_int tenant_code, submit_code, list_code; /* FX_OK: as it should be */
+    atomic_int submit_good; /* submits that succeed before submit_code holds */
     atomic_int hide_model;
     struct stage_limits key_limits, tenant_limits;
     atomic_ullong idle_ms; /* when running last became 0 */

@@ -65,6 +65,13 @@ static void append_send(struct stage *stage, const struct fx_append *append) {
     if (!fx_queue_append(stage->queue, append, on_append, writing, &(fx_error){0})) free(writing);
 }
 
+/* The token's own is -0.5, the likeliest are bytes from 0xfd on at -1, -2, ... */
+static void logprobs_say(struct fx_logprob *out, uint32_t token, uint32_t each) {
+    out[0] = (struct fx_logprob){token, -0.5F};
+    for (uint32_t i = 1; i < each; i++)
+        out[i] = (struct fx_logprob){0xfc + i, -1.0F * (float)i};
+}
+
 static void run_step(struct stage *stage, struct stage_run *run,
                      const struct stage_script *script) {
     uint32_t tokens[64];
@@ -79,6 +86,14 @@ static void run_step(struct stage *stage, struct stage_run *run,
                                .first = run->n + 1,
                                .tokens = tokens,
                                .count = count};
+    struct fx_logprob logprobs[FX_COUNT(tokens)][FX_LOGPROBS_MAX];
+    if (run->logprobs_each) {
+        for (uint32_t i = 0; i < count; i++)
+            logprobs_say(logprobs[0] + (size_t)i * run->logprobs_each, tokens[i],
+                         run->logprobs_each);
+        append.logprobs = logprobs[0];
+        append.logprobs_each = run->logprobs_each;
+    }
     if (count) append_send(stage, &append);
     run->n += count;
     run->next_ms = fx_clock_ms() + script->every_ms;
@@ -94,12 +109,14 @@ static void run_begin(struct stage *stage, const struct fx_task *task) {
     for (size_t i = 0; i < STAGE_RUNS_MAX; i++) {
         struct stage_run *run = &stage->runs[i];
         if (run->used) continue;
-        *run = (struct stage_run){.used = true,
-                                  .id = task->id,
-                                  .epoch = task->epoch,
-                                  .n = task->logged_count,
-                                  .max_tokens = unpacked->max_tokens,
-                                  .next_ms = fx_clock_ms() + stage->script.first_ms};
+        *run =
+            (struct stage_run){.used = true,
+                               .id = task->id,
+                               .epoch = task->epoch,
+                               .n = task->logged_count,
+                               .max_tokens = unpacked->max_tokens,
+                               .logprobs_each = unpacked->logprobs ? 1 + unpacked->top_logprobs : 0,
+                               .next_ms = fx_clock_ms() + stage->script.first_ms};
         stage->running++;
         stage->pulled++;
         if (task->cancelled) run_finish(stage, run, FX_FINISH_CANCELLED, NULL);

@@ -192,6 +192,70 @@ static void test_whole_fails(void **state) {
     json_decref(json);
 }
 
+/* Bytes that are no characters: the text has marks, `bytes` what was really there. */
+static void test_rubbish(void **state) {
+    struct stage *stage = *state;
+    stage_say(stage, (struct stage_script){"a\xff\xc0\xaf"
+                                           "b",
+                                           5, 0, 2, 1, FX_FINISH_STOP, NULL});
+    json_t *json =
+        ask_json(stage, "/v1/chat/completions", CHAT(",\"logprobs\":true,\"top_logprobs\":2"), 200);
+    const uint8_t want[] = {'a', 0xff, 0xc0, 0xaf, 'b'};
+    json_t *content = NULL, *entry;
+    size_t i;
+    assert_int_equal(
+        json_unpack(json, "{s:[{s:{s:o}}]}", "choices", "logprobs", "content", &content), 0);
+    assert_int_equal(json_array_size(content), sizeof want);
+    json_array_foreach(content, i, entry) {
+        const char *token, *first;
+        int byte, top, second;
+        double logprob, above;
+        assert_int_equal(json_unpack(entry, "{s:s, s:F, s:[i!], s:[{s:s, s:F, s:[i!]}, {s:[i!]}!]}",
+                                     "token", &token, "logprob", &logprob, "bytes", &byte,
+                                     "top_logprobs", "token", &first, "logprob", &above, "bytes",
+                                     &top, "bytes", &second),
+                         0);
+        assert_int_equal(byte, want[i]);
+        assert_string_equal(token, byte == 'a' ? "a" : byte == 'b' ? "b" : "\xef\xbf\xbd");
+        assert_string_equal(first, "\xef\xbf\xbd");
+        assert_true(top == 0xfd && second == 0xfe);
+        assert_true(logprob > -0.51 && logprob < -0.49 && above > -1.01 && above < -0.99);
+    }
+    json_decref(json);
+    json = ask_json(stage, "/v1/completions", TEXT(",\"logprobs\":1"), 200);
+    char *logprobs =
+        json_dumps(json_object_get(json_array_get(json_object_get(json, "choices"), 0), "logprobs"),
+                   JSON_COMPACT | JSON_REAL_PRECISION(3));
+    assert_string_equal(
+        logprobs,
+        "{\"tokens\":[\"a\",\"bytes:\\\\xff\",\"bytes:\\\\xc0\",\"bytes:\\\\xaf\",\"b\"],"
+        "\"token_logprobs\":[-0.5,-0.5,-0.5,-0.5,-0.5],"
+        "\"top_logprobs\":[{\"a\":-0.5,\"bytes:\\\\xfd\":-1},"
+        "{\"bytes:\\\\xff\":-0.5,\"bytes:\\\\xfd\":-1},"
+        "{\"bytes:\\\\xc0\":-0.5,\"bytes:\\\\xfd\":-1},"
+        "{\"bytes:\\\\xaf\":-0.5,\"bytes:\\\\xfd\":-1},{\"b\":-0.5,\"bytes:\\\\xfd\":-1}],"
+        "\"text_offset\":[0,1,2,3,4]}");
+    free(logprobs);
+    json_decref(json);
+}
+
+/* One of four that is refused refuses all, and what was admitted is cancelled. */
+static void test_refused_together(void **state) {
+    struct stage *stage = *state;
+    stage_say(stage, (struct stage_script){NULL, 0, 0, 50, 1, FX_FINISH_STOP, NULL});
+    stage->submit_good = 2;
+    stage->submit_code = FX_RESOURCE_EXHAUSTED;
+    json_t *json = ask_json(stage, "/v1/completions", TEXT(",\"n\":4,\"max_tokens\":200"), 429);
+    json_decref(json);
+    assert_int_equal(stage->submitted, 4);
+    assert_true(stage_wait(&stage->cancelled, 2));
+    assert_true(stage_wait(&stage->running, 0));
+    stage->submit_code = FX_OK;
+    json = ask_json(stage, "/v1/completions", TEXT(",\"n\":4,\"max_tokens\":2"), 200);
+    assert_int_equal(json_array_size(json_object_get(json, "choices")), 4);
+    json_decref(json);
+}
+
 /* All that schema 2 has. */
 static void test_task_sampling(void **state) {
     struct stage *stage = *state;
@@ -253,6 +317,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_stream, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_whole, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_whole_fails, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(test_rubbish, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(test_refused_together, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_task, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_task_sampling, stage_setup, stage_teardown),
     };

@@ -112,6 +112,26 @@ uint32_t rig_random(uint32_t *state, uint32_t bound) {
     return (uint32_t)(((uint64_t)(*state >> 4) * bound) >> 28);
 }
 
+struct fx_sampling rig_everything(uint64_t seed) {
+    static const struct fx_bias biases[] = {
+        {'e', -2  },
+        {'q', 1.5F}
+    };
+    return (struct fx_sampling){.temperature = 0.9F,
+                                .top_k = 40,
+                                .top_p = 0.95F,
+                                .min_p = 0.01F,
+                                .seed = seed,
+                                .choice = 2,
+                                .typical_p = 0.9F,
+                                .presence = 0.4F,
+                                .frequency = 0.2F,
+                                .repetition = 1.1F,
+                                .min_tokens = 10,
+                                .bias = biases,
+                                .bias_count = FX_COUNT(biases)};
+}
+
 void rig_companions(struct rig *rig, uint32_t count, uint32_t seed) {
     uint32_t ids[128];
     for (uint32_t i = 0; i < count; i++) {
@@ -121,6 +141,7 @@ void rig_companions(struct rig *rig, uint32_t count, uint32_t seed) {
         struct fx_sequence sequence = rig_sequence(ids, length, 1 + rig_random(&seed, 24));
         sequence.sampling.temperature = i % 2 ? 0.8F : 0;
         sequence.sampling.seed = seed;
+        if (i % 5 == 4) sequence.sampling = rig_everything(seed);
         (void)rig_add(rig, &sequence);
     }
 }

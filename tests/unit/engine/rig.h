@@ -40,6 +40,8 @@ void rig_free(struct rig *rig);
 #define rig_auto __attribute__((cleanup(rig_free_at))) struct rig *
 void rig_free_at(struct rig **rig);
 
+/* Every parameter of the sampler on. */
+struct fx_sampling rig_everything(uint64_t seed);
 /* A sequence without stops, greedy. */
 struct fx_sequence rig_sequence(const uint32_t *prompt, uint32_t count, uint32_t max_tokens);
 struct rig_answer *rig_add(struct rig *rig, const struct fx_sequence *sequence);

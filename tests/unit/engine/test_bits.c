@@ -55,8 +55,7 @@ static struct rig *run_as(const fx_model *model, const struct model *what, const
     for (uint32_t i = 0; i < PROMPT; i++)
         ids[i] = rig_random(&random, rig->vocab);
     struct fx_sequence sequence = rig_sequence(ids, PROMPT, GENERATED);
-    sequence.sampling.temperature = 0.8F;
-    sequence.sampling.seed = SEED;
+    sequence.sampling = rig_everything(SEED);
     /* Some companions come before, some after, so that its place in the batch differs too. */
     rig->count = 1;
     rig_companions(rig, how->companions / 2, how->companions);

@@ -5,6 +5,7 @@
  * would have had. */
 #define FOLDER "models/fractal-tiny-moe"
 enum { PROMPT = 40, TOKENS = 60 };
+#define EVERYTHING (-1.0F) /* as a row's temperature: every parameter on */
 
 struct row {
     const char *name;
@@ -12,9 +13,10 @@ struct row {
     float temperature;
 };
 static const struct row rows[] = {
-    {"int4 greedy", FX_MODEL_INT4, 0   },
-    {"int4 seeded", FX_MODEL_INT4, 0.8F},
-    {"f16 seeded",  FX_MODEL_F16,  0.8F},
+    {"int4 greedy", FX_MODEL_INT4, 0         },
+    {"int4 seeded", FX_MODEL_INT4, 0.8F      },
+    {"f16 seeded",  FX_MODEL_F16,  0.8F      },
+    {"everything",  FX_MODEL_INT4, EVERYTHING},
 };
 
 static void prompt_fill(uint32_t ids[PROMPT], uint32_t seed) {
@@ -26,6 +28,7 @@ static struct fx_sequence sequence_of(const uint32_t *prompt, float temperature,
     struct fx_sequence sequence = rig_sequence(prompt, PROMPT, TOKENS);
     sequence.sampling.temperature = temperature;
     sequence.sampling.seed = seed;
+    if (temperature < 0) sequence.sampling = rig_everything(seed);
     return sequence;
 }
 

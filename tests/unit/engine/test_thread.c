@@ -131,6 +131,82 @@ static void test_drops(void **state) {
     engine_thread_free(bench.thread);
 }
 
+/* -- stop strings -- */
+
+static fx_tokenizer *tokenizer_read(void) {
+    static uint8_t bytes[1 << 20];
+    FILE *file = fopen(FX_SOURCE_DIR "/models/fractal-tiny-moe/tokenizer.json", "rbe");
+    assert_non_null(file);
+    size_t len = fread(bytes, 1, sizeof(bytes), file);
+    (void)fclose(file);
+    fx_tokenizer *tokenizer = NULL;
+    const struct fx_tokenizer_files files = {
+        {bytes, len},
+        {NULL,  0  }
+    };
+    fx_error err = {0};
+    if (!fx_tokenizer_new(&files, &tokenizer, &err)) fail_msg("%s", err.text);
+    return tokenizer;
+}
+
+enum { STOP_TOKENS = 40, STOP_FROM = 12, STOP_LEN = 3 };
+
+/* A greedy generation that goes on behind `logged` of `tokens`; stop NULL: without. */
+static struct gen *gen_run(struct bench *bench, const fx_tokenizer *tokenizer, char *stop,
+                           const uint32_t *tokens, uint32_t logged) {
+    struct gen *gen = &bench->gens[0];
+    *gen = (struct gen){.used = true, .in_engine = true, .ids = bench->ids[0]};
+    gen->prompt_count = 4;
+    memcpy(gen->ids, (const uint32_t[]){256, 'T', 'h', 'e'}, 4 * sizeof(*gen->ids));
+    gen->max_tokens = STOP_TOKENS;
+    gen->logged = gen->have = logged;
+    if (logged) memcpy(gen_tokens(gen), tokens, logged * sizeof(*tokens));
+    if (stop) assert_true(gen_stop_init(&gen->stop, tokenizer, &stop, 1, &(fx_error){0}));
+    engine_thread_order(bench->thread, (struct order){ORDER_ADD, gen});
+    wait_for_all(bench);
+    gen_free(gen);
+    return gen;
+}
+
+/* Where the first `stop` of a text of one byte a token ends. */
+static uint32_t stop_end(const uint32_t *tokens, const char *stop) {
+    for (uint32_t at = 0; at + STOP_LEN <= STOP_TOKENS; at++) {
+        uint32_t same = 0;
+        while (same < STOP_LEN && tokens[at + same] == (uint8_t)stop[same])
+            same++;
+        if (same == STOP_LEN) return at + STOP_LEN;
+    }
+    fail_msg("not there");
+    return 0;
+}
+
+/* It ends with the token that completes a stop string, wherever an earlier worker got to; also when
+ * that one had logged it already. */
+static void test_stops(void **state) {
+    (void)state;
+    static struct bench bench;
+    uint32_t tokens[STOP_TOKENS];
+    char stop[STOP_LEN + 1] = {0};
+    fx_auto(fx_tokenizer) tokenizer = tokenizer_read();
+    fx_auto(fx_model) model = rig_model("models/fractal-tiny-moe", FX_MODEL_INT4);
+    bench_open(&bench, model);
+    struct gen *gen = gen_run(&bench, tokenizer, NULL, NULL, 0);
+    assert_int_equal(gen->have, STOP_TOKENS);
+    memcpy(tokens, gen_tokens(gen), sizeof(tokens));
+    for (uint32_t i = 0; i < STOP_LEN; i++) {
+        assert_in_range(tokens[STOP_FROM + i], 1, 127);
+        stop[i] = (char)tokens[STOP_FROM + i];
+    }
+    uint32_t end = stop_end(tokens, stop);
+    for (uint32_t logged = 0; logged <= end; logged++) {
+        gen = gen_run(&bench, tokenizer, stop, tokens, logged);
+        assert_int_equal(gen->end, FX_ENGINE_STOP);
+        assert_int_equal(gen->have, end);
+        assert_memory_equal(gen_tokens(gen), tokens, end * sizeof(*tokens));
+    }
+    engine_thread_free(bench.thread);
+}
+
 static void test_refused_by_the_engine(void **state) {
     (void)state;
     static struct bench bench;
@@ -166,6 +242,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_end),
         cmocka_unit_test(test_drops),
+        cmocka_unit_test(test_stops),
         cmocka_unit_test(test_refused_by_the_engine),
         cmocka_unit_test(test_freed_while_it_runs),
     };
