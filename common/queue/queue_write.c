@@ -106,7 +106,7 @@ static FX_MUST bool many_check(fx_queue *queue, const struct fx_append *appends,
     for (size_t i = 0; i < count; i++) {
         if (!append_check(&appends[i], err)) return false;
         bytes += APPEND_WORDS * APPEND_WORD_BYTES + appends[i].count * (TOKEN_DIGITS + 32);
-        if (appends[i].logprobs_each) bytes += appends[i].count * FX_LOGPROBS_TEXT_MAX;
+        if (appends[i].logprobs_each) bytes += (size_t)appends[i].count * FX_LOGPROBS_TEXT_MAX;
     }
     if (count > queue->idle_count)
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "%u queue calls in flight", queue->busy_count);

@@ -38,6 +38,7 @@ void gw_generation_done(struct gw_visit *visit) {
     for (uint32_t i = 0; visit->choices && i < visit->choice_count; i++)
         choice_done(&visit->choices[i]);
     free(visit->choices);
+    if (visit->rpc.text) evbuffer_free(visit->rpc.text);
 }
 
 bool gw_generation_pending(const struct gw_visit *visit) {
