@@ -536,13 +536,35 @@ static void test_count_chat(void **state) {
     fx_client_free(rpc.client);
 }
 
+/* The same buckets as over HTTP. */
+static void test_limits(void **state) {
+    struct stage *stage = *state;
+    char *answer;
+    stage->key_limits.requests = 2;
+    for (int i = 0; i < 3; i++) {
+        struct rpc rpc;
+        struct chat chat;
+        rpc_open(stage, &rpc);
+        chat_make(&chat);
+        bool ok = stream(&rpc, &chat.request, LONG_MS);
+        assert_int_equal(ok, i < 2);
+        if (!ok) assert_int_equal(rpc.err.code, FX_RESOURCE_EXHAUSTED);
+        fx_client_free(rpc.client);
+    }
+    assert_int_equal(stage->submitted, 2);
+    answer =
+        stage_ask(stage, "/v1/completions", "{\"model\":\"" STAGE_MODEL "\",\"prompt\":\"hi\"}");
+    assert_int_equal(wire_status(answer), 429);
+    free(answer);
+}
+
 int main(void) {
 #define ROW(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
     const struct CMUnitTest tests[] = {
         ROW(test_chat),   ROW(test_generate),      ROW(test_task),      ROW(test_late_reader),
         ROW(test_keys),   ROW(test_bad_requests),  ROW(test_too_large), ROW(test_deadline),
         ROW(test_cancel), ROW(test_leave_at_once), ROW(test_drain),     ROW(test_drain_cut),
-        ROW(test_models), ROW(test_count_chat),    ROW(test_addresses),
+        ROW(test_models), ROW(test_count_chat),    ROW(test_addresses), ROW(test_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
