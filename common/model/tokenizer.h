@@ -2,8 +2,11 @@
 #include "common/base/error.h"
 #include "common/model/text.h"
 
-/** Byte-level BPE from Hugging Face's tokenizer.json, with the ids of the `tokenizers` library.
- *  Immutable once made. @thread any, also at once */
+/** BPE from Hugging Face's tokenizer.json, byte-level or of characters (SentencePiece's kind, with
+ *  byte fallback), with the ids of the `tokenizers` library. Text that is no UTF-8 is read as
+ *  U+FFFD by the maximal-subpart rule, as that library does. Immutable but for scratch memory.
+ *  @thread any, also at once: two at a time allocate nothing for words
+ *  of up to 4096 characters in texts of up to some 20 kB, others do */
 typedef struct fx_tokenizer fx_tokenizer;
 
 enum {
@@ -17,8 +20,8 @@ struct fx_tokenizer_files {
     fx_span tokenizer_json, tokenizer_config_json;
 };
 
-/** Whatever we can't reproduce exactly (a normalizer, another model or pre-tokenizer, dropout, ...)
- *  is refused by name. @own caller, fx_tokenizer_free()
+/** Whatever we can't reproduce exactly (a model but BPE, dropout, a step or a pattern we don't
+ * know) is refused by name. @own caller, fx_tokenizer_free()
  *  @err INVALID_ARGUMENT (not such a file), UNIMPLEMENTED (refused), RESOURCE_EXHAUSTED */
 FX_MUST bool fx_tokenizer_new(const struct fx_tokenizer_files *files, fx_tokenizer **out,
                               fx_error *err);
@@ -51,8 +54,13 @@ enum fx_encode {
     FX_ENCODE_PROMPT, /* a raw prompt: with the post-processor's tokens around; BOS never twice */
 };
 
-/** Appends the ids of `text` to `out`. Each segment is tokenised on its own. O(n log n) in the
- *  bytes. @err OUT_OF_RANGE (does not fit `out`, which then keeps its length, or text too long),
- *  RESOURCE_EXHAUSTED (memory) */
+/** Room for the ids of any text of so many bytes: normalising may make a byte three, and prefixes
+ *  and a post-processor add some. */
+size_t fx_tokenizer_ids_max(size_t bytes);
+
+/** Appends the ids of `text` to `out`. Each segment is tokenised on its own, but what a tokenizer
+ *  puts before a text it puts only where the whole begins, or after an added token. O(n log n) in
+ *  the bytes. @err OUT_OF_RANGE (does not fit `out`, which then keeps its length, or text too
+ * long), RESOURCE_EXHAUSTED (memory, or a pattern that takes too much work on this text) */
 FX_MUST bool fx_tokenizer_encode(const fx_tokenizer *tokenizer, struct fx_segments text,
                                  enum fx_encode mode, struct fx_ids *out, fx_error *err);

@@ -83,6 +83,10 @@ static FX_MUST bool encode_all(struct fx_encoding *encoding, struct fx_segments 
     return true;
 }
 
+size_t fx_tokenizer_ids_max(size_t bytes) {
+    return 4 * bytes + 2 * FX_TOKENIZER_AFFIX_MAX + 16;
+}
+
 bool fx_tokenizer_encode(const fx_tokenizer *tokenizer, struct fx_segments text,
                          enum fx_encode mode, struct fx_ids *out, fx_error *err) {
     struct fx_ids ids = *out;

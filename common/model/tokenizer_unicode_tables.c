@@ -1,6 +1,6 @@
 #include "common/model/tokenizer_unicode.h"
 
-/* Made by tools/oracle/tokenizers-unicode.py from the `tokenizers` library; not to be edited. */
+/* Made by `tools/oracle/tokenizers.sh unicode`; not to be edited. */
 
 const struct fx_unicode_range fx_unicode_newer[] = {
     {0x00897, 0x00897, "Mn" },

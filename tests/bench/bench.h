@@ -11,7 +11,7 @@ struct bench {
     FX_MUST bool (*run)(int argc, char **argv, fx_error *err);
 };
 
-extern const struct bench bench_decode, bench_kernels, bench_tokenizer;
+extern const struct bench bench_decode, bench_kernels, bench_tokenizer, bench_tokenizer_ids;
 
 /* Sorts and returns the middle. @pre count >= 1 */
 double bench_median(double *values, size_t count);

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct bench *const benches[] = {&bench_decode, &bench_kernels, &bench_tokenizer};
+static const struct bench *const benches[] = {&bench_decode, &bench_kernels, &bench_tokenizer,
+                                              &bench_tokenizer_ids};
 
 static int by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -19,7 +20,7 @@ double bench_median(double *values, size_t count) {
 static void show(void) {
     (void)printf("usage: fractal-bench NAME [ARGS]\n\n");
     for (size_t i = 0; i < FX_COUNT(benches); i++)
-        (void)printf("  %-10s %s\n", benches[i]->name, benches[i]->what);
+        (void)printf("  %-13s %s\n", benches[i]->name, benches[i]->what);
 }
 
 static FX_MUST bool run(int argc, char **argv, fx_error *err) {

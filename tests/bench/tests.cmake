@@ -1,4 +1,5 @@
-add_executable(fractal-bench bench/main.c bench/decode.c bench/kernels.c bench/tokenizer.c)
+add_executable(fractal-bench bench/main.c bench/decode.c bench/kernels.c bench/tokenizer.c
+  bench/tokenizer_ids.c)
 target_link_libraries(fractal-bench PRIVATE fx_flags fx_engine fx_text)
 target_compile_definitions(fractal-bench PRIVATE FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 set_target_properties(fractal-bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
@@ -7,5 +8,6 @@ if(NOT FX_SANITIZE)
   add_test(NAME bench/decode COMMAND fractal-bench decode --min 5)
   add_test(NAME bench/kernels COMMAND fractal-bench kernels 20)
   add_test(NAME bench/tokenizer COMMAND fractal-bench tokenizer)
-  set_tests_properties(bench/decode bench/kernels bench/tokenizer PROPERTIES LABELS bench TIMEOUT 300 RUN_SERIAL ON)
+  set_tests_properties(bench/decode bench/kernels bench/tokenizer PROPERTIES
+    LABELS bench TIMEOUT 300 RUN_SERIAL ON)
 endif()

@@ -10,7 +10,7 @@
  * is made: prose of common and of made-up words, numbers, code, and a tenth in other scripts. With
  * --write PATH it is written and nothing is measured, so that others can encode the same.
  * Processor time of the thread; the text goes in as pieces of 100 kB, as tiktoken and tokenizers
- * are fed by tools/oracle/tokenizers.py. */
+ * are fed by tools/oracle/compare_tokenizers.py. */
 
 enum { CORPUS_BYTES = 8 << 20, PIECE_BYTES = 100000, ROUNDS = 9, CORPUS_BYTES_MAX = 256 << 20 };
 
