@@ -20,6 +20,6 @@
         size_t fx_count = FX_TEST_COUNT(rows);                                                     \
         for (size_t i = 0; i < fx_count; i++)                                                      \
             fx_tests[i] = (struct CMUnitTest){*(const char *const *)&(rows)[i], function, NULL,    \
-                                              NULL, (void *)(uintptr_t)&(rows)[i]};                \
+                                              NULL, (void *)(uintptr_t) & (rows)[i]};              \
         return _cmocka_run_group_tests(#function, fx_tests, fx_count, NULL, NULL);                 \
     }

@@ -140,8 +140,8 @@ void fx_http_reply(fx_http_call *call, const struct fx_http_reply *reply);
 
 /** {"error":{"message","type","param","code"}}, at most FX_HTTP_ERROR_BODY_MAX bytes (the message
  *  is cut). `param` and `code` may be NULL. retry_ms > 0 adds Retry-After and retry-after-ms, kept
- *  in 1..60 s; `no_retry` adds x-should-retry: false. At most FX_HTTP_PROBLEM_HEADERS_MAX headers of
- *  the caller's. */
+ *  in 1..60 s; `no_retry` adds x-should-retry: false. At most FX_HTTP_PROBLEM_HEADERS_MAX headers
+ * of the caller's. */
 struct fx_http_problem {
     unsigned status;
     const char *type, *code, *param, *message;

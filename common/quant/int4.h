@@ -6,7 +6,8 @@
  *  division), q = clamp(round-half-to-even(w/scale), -8, 7), two per byte, even index in the low
  *  nibble. A tail block is padded with zeros; a zero block, or one whose scale rounds to 0, has
  *  scale 0 and codes 0. Non-finite input is refused.
- *  @shape in [n]; codes [ceil(n/64)*32]; scales [ceil(n/64)]  @err INVALID_ARGUMENT names the index */
+ *  @shape in [n]; codes [ceil(n/64)*32]; scales [ceil(n/64)]  @err INVALID_ARGUMENT names the index
+ */
 FX_MUST bool fx_int4_encode(const float *in, size_t n, uint8_t *codes, float *scales,
                             fx_error *err);
 /** out[i] = q[i] * scale. @shape out [n] */

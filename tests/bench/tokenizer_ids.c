@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Not a measurement: our half of tools/oracle/compare_tokenizers.py. In on stdin, for each text: its kind,
- * its length in bytes (both u32 in the machine's order), the bytes. A text of kind IDS is token ids
- * to decode. Out on stdout: the number of ids, the ids, the length of their text, the text. */
+/* Not a measurement: our half of tools/oracle/compare_tokenizers.py. In on stdin, for each text:
+ * its kind, its length in bytes (both u32 in the machine's order), the bytes. A text of kind IDS is
+ * token ids to decode. Out on stdout: the number of ids, the ids, the length of their text, the
+ * text. */
 
 enum { USER, TEMPLATE, PROMPT, IDS, TEXT_BYTES_MAX = 4 << 20 };
 

@@ -62,9 +62,8 @@ double service_metric(const struct service *service, const char *name) {
 
 bool worker_is_free(const struct service *worker) {
     auto_text now = service_metrics(worker);
-    return metric_of(now, "fractal_worker_slots_free") == metric_of(now, "fractal_worker_slots") &&
-           metric_of(now, "fractal_worker_kv_blocks_free") ==
-               metric_of(now, "fractal_worker_kv_blocks");
+    return metric_of(now, "fx_worker_slots_free") == metric_of(now, "fx_worker_slots") &&
+           metric_of(now, "fx_worker_kv_blocks_free") == metric_of(now, "fx_worker_kv_blocks");
 }
 
 /* -- whole answers -- */

@@ -85,14 +85,14 @@ static bool counters_read(const struct service *worker, struct counters *out, fx
         const char *name;
         double *at;
     } all[] = {
-        {"fractal_worker_running",                 &now.running     },
-        {"fractal_worker_steps_total",             &now.steps       },
-        {"fractal_worker_tokens_decoded_total",    &now.tokens      },
-        {"fractal_worker_weight_bytes_read_total", &now.weight_bytes},
-        {"fractal_worker_dense_rows_total",        &now.dense_rows  },
-        {"fractal_worker_dense_matmuls_total",     &now.dense_runs  },
-        {"fractal_worker_expert_rows_total",       &now.expert_rows },
-        {"fractal_worker_expert_matmuls_total",    &now.expert_runs },
+        {"fx_worker_running",                 &now.running     },
+        {"fx_worker_steps_total",             &now.steps       },
+        {"fx_worker_tokens_decoded_total",    &now.tokens      },
+        {"fx_worker_weight_bytes_read_total", &now.weight_bytes},
+        {"fx_worker_dense_rows_total",        &now.dense_rows  },
+        {"fx_worker_dense_matmuls_total",     &now.dense_runs  },
+        {"fx_worker_expert_rows_total",       &now.expert_rows },
+        {"fx_worker_expert_matmuls_total",    &now.expert_runs },
     };
     if (!service_metrics_try(worker, &text, err)) return false;
     for (size_t i = 0; i < FX_TEST_COUNT(all); i++)

@@ -18,7 +18,7 @@ static struct service *busy_find(struct suite *suite) {
         struct service *worker = &suite->workers[i];
         if (!process_runs(&worker->process)) continue;
         auto_text now = service_metrics(worker);
-        if (metric_of(now, "fractal_worker_slots_free") < metric_of(now, "fractal_worker_slots"))
+        if (metric_of(now, "fx_worker_slots_free") < metric_of(now, "fx_worker_slots"))
             return worker;
     }
     return NULL;
@@ -82,7 +82,7 @@ static void post(struct suite *suite, struct http_conn *conn) {
 }
 
 static void a_hang_up_without_streaming_frees_the_slot(void **state) {
-    static const char decoded[] = "fractal_worker_tokens_decoded_total";
+    static const char decoded[] = "fx_worker_tokens_decoded_total";
     uint32_t times_ms[TRIES];
     for (uint32_t i = 0; i < TRIES; i++) {
         auto_http conn = {0};
@@ -212,7 +212,7 @@ static bool all_seen(struct monitor *monitor, const char *generation, struct mon
     return log->entry_count == TOKENS;
 }
 
-static const char leases_lost[] = "fractal_worker_leases_lost_total";
+static const char leases_lost[] = "fx_worker_leases_lost_total";
 
 /* It wakes when another has finished its work: what it still sends is refused. */
 static void wakes(struct service *frozen, double lost_before, struct monitor *monitor,

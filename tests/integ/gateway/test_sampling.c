@@ -65,7 +65,7 @@ static void test_bad_stops(void **state) {
                                       "{\"stop\": 7}"};
     enum { LONG = 100000 };
     char *longest = fx_alloc(1, LONG + 32);
-    double taken = service_metric(&suite->workers[0], "fractal_worker_generations_taken_total");
+    double taken = service_metric(&suite->workers[0], "fx_worker_generations_taken_total");
     for (size_t i = 0; i < FX_TEST_COUNT(bad); i++) {
         refuse(suite, CHAT, bad[i], "stop");
         refuse(suite, TEXT, bad[i], "stop");
@@ -76,8 +76,7 @@ static void test_bad_stops(void **state) {
     (void)snprintf(longest + from + LONG, 16, "\"}");
     refuse(suite, CHAT, longest, "stop");
     free(longest);
-    assert_true(service_metric(&suite->workers[0], "fractal_worker_generations_taken_total") <=
-                taken);
+    assert_true(service_metric(&suite->workers[0], "fx_worker_generations_taken_total") <= taken);
 }
 
 static void test_hostile_numbers(void **state) {

@@ -45,11 +45,11 @@ static void test_metrics(void **state) {
     worker_metrics(&status, &out);
     assert_true(fx_buf_fits(&out));
     const char *page = (const char *)bytes;
-    assert_non_null(strstr(page, "\nfractal_worker_steps_total{model=\"m\"} 11\n"));
-    assert_non_null(strstr(page, "\nfractal_worker_dense_rows_total{model=\"m\"} 320\n"));
-    assert_non_null(strstr(page, "\nfractal_worker_kv_blocks_free{model=\"m\"} 60\n"));
-    assert_non_null(strstr(page, "# TYPE fractal_worker_steps_total counter\n"));
-    assert_non_null(strstr(page, "# TYPE fractal_worker_slots gauge\n"));
+    assert_non_null(strstr(page, "\nfx_worker_steps_total{model=\"m\"} 11\n"));
+    assert_non_null(strstr(page, "\nfx_worker_dense_rows_total{model=\"m\"} 320\n"));
+    assert_non_null(strstr(page, "\nfx_worker_kv_blocks_free{model=\"m\"} 60\n"));
+    assert_non_null(strstr(page, "# TYPE fx_worker_steps_total counter\n"));
+    assert_non_null(strstr(page, "# TYPE fx_worker_slots gauge\n"));
 }
 
 int main(void) {
