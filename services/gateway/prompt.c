@@ -6,7 +6,6 @@ enum {
     /* of a render: virtual, touched as far as it is needed, and freed right after */
     ARENA_BYTES = 8 * 1024 * 1024,
     ARENA_BYTES_PER_BYTE = 8, /* of the messages */
-    IDS_REST = 64,            /* tokens a post-processor may add */
 };
 
 static FX_MUST bool ids_alloc(size_t cap, struct fx_ids *out, struct gw_problem *problem) {
@@ -21,7 +20,7 @@ static FX_MUST bool encode(const struct gw_vocab *vocab, struct fx_segments text
     fx_error err = {0};
     for (size_t i = 0; i < text.count; i++)
         bytes += text.at[i].text.len;
-    if (!ids_alloc(bytes + IDS_REST, out, problem)) return false; /* a token has a byte or more */
+    if (!ids_alloc(fx_tokenizer_ids_max(bytes), out, problem)) return false;
     if (fx_tokenizer_encode(vocab->tokenizer, text, mode, out, &err)) return true;
     free(out->at);
     if (err.code == FX_RESOURCE_EXHAUSTED)
