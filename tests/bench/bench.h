@@ -12,6 +12,9 @@ struct bench {
 };
 
 extern const struct bench bench_decode, bench_kernels, bench_tokenizer, bench_tokenizer_ids;
+#ifdef FX_BENCH_SERVICES /* what needs gRPC */
+extern const struct bench bench_rpc;
+#endif
 
 /* Sorts and returns the middle. @pre count >= 1 */
 double bench_median(double *values, size_t count);

@@ -4,8 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct bench *const benches[] = {&bench_decode, &bench_kernels, &bench_tokenizer,
-                                              &bench_tokenizer_ids};
+static const struct bench *const benches[] = {
+    &bench_decode, &bench_kernels, &bench_tokenizer, &bench_tokenizer_ids,
+#ifdef FX_BENCH_SERVICES
+    &bench_rpc,
+#endif
+};
 
 static int by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;

@@ -1,6 +1,11 @@
 add_executable(fractal-bench bench/main.c bench/decode.c bench/kernels.c bench/tokenizer.c
   bench/tokenizer_ids.c)
 target_link_libraries(fractal-bench PRIVATE fx_flags fx_engine fx_text)
+if(NOT FX_NO_GRPC)
+  target_sources(fractal-bench PRIVATE bench/child.c bench/rpc.c bench/rpc_bare.c)
+  target_link_libraries(fractal-bench PRIVATE fx_rpc)
+  target_compile_definitions(fractal-bench PRIVATE FX_BENCH_SERVICES)
+endif()
 target_compile_definitions(fractal-bench PRIVATE FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 set_target_properties(fractal-bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 # Sanitizers slow the two backends by different factors.
