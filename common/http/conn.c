@@ -66,9 +66,22 @@ static void on_event(struct bufferevent *bev, short what, void *arg) {
     }
 }
 
+static bool place_take(fx_http_server *server) {
+    atomic_uint *all = server->opts.connections;
+    if (!all) return server->stats.open < server->opts.connections_max;
+    if (atomic_fetch_add(all, 1) < server->opts.connections_max) return true;
+    (void)atomic_fetch_sub(all, 1);
+    return false;
+}
+
+static void place_give(fx_http_server *server) {
+    if (server->opts.connections) (void)atomic_fetch_sub(server->opts.connections, 1);
+}
+
 void fx_http__conn_close(struct fx_http_conn *conn) {
     fx_http_server *server = conn->server;
     TAILQ_REMOVE(&server->conns, conn, entry);
+    place_give(server);
     server->stats.open--;
     if (conn->call.active) {
         server->stats.gone++;
@@ -165,7 +178,7 @@ static void refuse_full(fx_http_server *server, int fd) {
 void fx_http__conn_accept(fx_http_server *server, int fd) {
     int on = 1;
     server->stats.accepted++;
-    if (server->stats.open >= server->opts.connections_max) {
+    if (!place_take(server)) {
         refuse_full(server, fd);
         return;
     }
@@ -174,6 +187,7 @@ void fx_http__conn_accept(fx_http_server *server, int fd) {
     struct bufferevent *bev = conn ? bufferevent_of(server, fd) : NULL;
     if (!bev) {
         free(conn);
+        place_give(server);
         refuse_full(server, fd);
         return;
     }

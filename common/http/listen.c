@@ -84,14 +84,27 @@ static uint16_t port_of(int fd) {
     return ntohs(at.ss_family == AF_INET6 ? in6.sin6_port : in.sin_port);
 }
 
-bool fx_listen_open(const char *text, int *out, uint16_t *port, fx_error *err) {
+static bool option_set(int fd, int name) {
+    int on = 1;
+    return setsockopt(fd, SOL_SOCKET, name, &on, sizeof on) == 0;
+}
+
+/* FIRST is bound before it may be joined, so that a second program is told of the first. */
+static bool bind_listen(int fd, const struct fx_listen_addr *addr, enum fx_listen_share share) {
+    if (!option_set(fd, SO_REUSEADDR)) return false;
+    if (share == FX_LISTEN_JOIN && !option_set(fd, SO_REUSEPORT)) return false;
+    if (bind(fd, (const struct sockaddr *)&addr->at, addr->len) != 0) return false;
+    if (share == FX_LISTEN_FIRST && !option_set(fd, SO_REUSEPORT)) return false;
+    return listen(fd, BACKLOG) == 0;
+}
+
+bool fx_listen_open_shared(const char *text, enum fx_listen_share share, int *out, uint16_t *port,
+                           fx_error *err) {
     struct fx_listen_addr addr;
     if (!fx_listen_parse(text, &addr, err)) return false;
     int fd = socket(addr.at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return fx_fail_errno(err, "socket for %.64s", text);
-    int on = 1;
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-        bind(fd, (const struct sockaddr *)&addr.at, addr.len) != 0 || listen(fd, BACKLOG) != 0) {
+    if (!bind_listen(fd, &addr, share)) {
         bind_explain(text, err);
         close(fd);
         return false;
@@ -99,4 +112,8 @@ bool fx_listen_open(const char *text, int *out, uint16_t *port, fx_error *err) {
     *out = fd;
     *port = port_of(fd);
     return true;
+}
+
+bool fx_listen_open(const char *text, int *out, uint16_t *port, fx_error *err) {
+    return fx_listen_open_shared(text, FX_LISTEN_ALONE, out, port, err);
 }

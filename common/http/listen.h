@@ -18,3 +18,12 @@ FX_MUST bool fx_listen_parse(const char *text, struct fx_listen_addr *out, fx_er
  *  @err UNAVAILABLE (in use: names address and remedy), INVALID_ARGUMENT, PERMISSION_DENIED
  *  @own `fd`: the caller */
 FX_MUST bool fx_listen_open(const char *text, int *fd, uint16_t *port, fx_error *err);
+
+/** How a port is shared by several sockets of one process (SO_REUSEPORT). */
+enum fx_listen_share {
+    FX_LISTEN_ALONE,
+    FX_LISTEN_FIRST, /* refused where anybody listens; others of ours may join it then */
+    FX_LISTEN_JOIN,  /* beside FIRST */
+};
+FX_MUST bool fx_listen_open_shared(const char *text, enum fx_listen_share share, int *fd,
+                                   uint16_t *port, fx_error *err);

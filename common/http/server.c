@@ -62,7 +62,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
 
 static FX_MUST bool listen_start(fx_http_server *server, fx_error *err) {
     int fd;
-    if (!fx_listen_open(server->opts.addr, &fd, &server->port, err)) return false;
+    if (!fx_listen_open_shared(server->opts.addr, server->opts.share, &fd, &server->port, err))
+        return false;
     server->listener = evconnlistener_new(server->opts.base, on_accept, server,
                                           LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
     if (!server->listener) {

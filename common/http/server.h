@@ -1,12 +1,14 @@
 #pragma once
 #include <event2/event.h>
 #include <openssl/ssl.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "common/base/arena.h"
 #include "common/base/error.h"
 #include "common/base/span.h"
+#include "common/http/listen.h"
 
 /** An HTTP/1.1 server on the caller's libevent loop. Everything here is @thread the loop's. */
 typedef struct fx_http_server fx_http_server;
@@ -76,6 +78,12 @@ struct fx_http_server_opts {
     struct event_base *base; /* borrowed */
     const char *addr;        /* borrowed during the call */
     SSL_CTX *tls;            /* NULL: plain; a reference is taken */
+    /** 0, or: one of several servers of this process on one port, among which the kernel deals
+     *  connections out. */
+    enum fx_listen_share share;
+    /** Optional: open connections of several servers, counted together; connections_max is for
+     *  all of them. */
+    atomic_uint *connections;
     void *ctx;
     /** A complete request arrived. Answer now or later, on this thread. */
     void (*request)(void *ctx, fx_http_call *call, const struct fx_http_request *request);
