@@ -21,7 +21,8 @@ fx:{m}:workers         hash    worker -> "slots free context leaving numerics"  
 Writers: submit gen wait tenants debt meta; dispatch all but gen:task, log; pull gen tasks ready
 leases meta; append gen log leases; renew leases; finish, reclaim, cancel all; beat alive workers.
 
-gen: tenant weight prompt expected seed retain task state epoch n (tokens logged) cancel charged entry owner
+gen: tenant weight prompt expected seed retain task about (what stays of the task) state epoch
+     n (tokens logged) cancel charged entry owner
      pn (n at delivery) fruitless num (numerics of the logged tokens) pnum (of the owner)
      given (back by the owner) finish
 
@@ -171,7 +172,7 @@ local function state_of(reason)
 end
 
 -- ---- submit: KEYS gen wait tenants debt meta
--- ARGV id tenant weight prompt expected seed model_max tenant_max sched model retain_s task
+-- ARGV id tenant weight prompt expected seed model_max tenant_max sched model retain_s task about
 
 local function full(keys, args)
   if number(call('HGET', keys[5], 'waiting')) >= tonumber(args[7]) then return MODEL_FULL end
@@ -188,7 +189,8 @@ local function submit(keys, args)
   local refused = full(keys, args)
   if refused then return {refused, 0, '0', 0, 0} end
   call('HSET', k.gen, 'tenant', tenant, 'weight', args[3], 'prompt', args[4], 'expected', args[5],
-    'seed', args[6], 'state', QUEUED, 'epoch', 1, 'n', 0, 'retain', args[11], 'task', args[12])
+    'seed', args[6], 'state', QUEUED, 'epoch', 1, 'n', 0, 'retain', args[11], 'task', args[12],
+    'about', args[13] or '')
   call('ZADD', k.wait, call('HINCRBY', k.meta, 'seq', 1), id)
   call('HINCRBY', k.meta, 'waiting', 1)
   if not call('ZSCORE', k.tenants, tenant) then

@@ -93,6 +93,7 @@ struct fx_submit {
     uint32_t prompt_tokens;   /* cost known */
     uint32_t expected_tokens; /* cost guessed, settled at the finish */
     fx_span task;             /* packed GenerationTask; copied */
+    fx_span about;            /* the same without its prompt, kept after the end; copied */
 };
 struct fx_submit_result {
     enum fx_queue_status status; /* OK, MODEL_FULL, TENANT_FULL, TAKEN */
@@ -123,6 +124,21 @@ FX_MUST bool fx_queue_cancel(fx_queue *queue, uint32_t model, const fx_gen_id *i
                              fx_queue_on_info done, void *ctx, fx_error *err);
 FX_MUST bool fx_queue_get(fx_queue *queue, uint32_t model, const fx_gen_id *id,
                           fx_queue_on_info done, void *ctx, fx_error *err);
+
+/** What is stored of a generation besides its log. */
+struct fx_gen_about {
+    enum fx_queue_status status; /* OK, NOT_FOUND */
+    uint64_t tenant;
+    enum fx_gen_state state;
+    enum fx_finish finish; /* NONE: it has not ended */
+    bool cancelled;
+    uint32_t prompt_tokens, tokens;
+    fx_span task; /* packed GenerationTask; after the end without prompt_ids and logit_bias;
+                     borrowed until the callback returns */
+};
+typedef void (*fx_queue_on_about)(void *ctx, const struct fx_gen_about *about, const fx_error *err);
+FX_MUST bool fx_queue_describe(fx_queue *queue, uint32_t model, const fx_gen_id *id,
+                               fx_queue_on_about done, void *ctx, fx_error *err);
 
 struct fx_count_result {
     uint32_t count;  /* moved by this call */

@@ -19,6 +19,7 @@ struct fx_queue_call {
     union {
         fx_queue_on_submit submit;
         fx_queue_on_info info;
+        fx_queue_on_about about;
         fx_queue_on_count count;
         fx_queue_on_stats stats;
         fx_queue_on_models models;

@@ -48,6 +48,7 @@ static FX_MUST bool submit_send(fx_queue_call *call, const struct fx_submit *sub
         fx_key_number(&numbers[6], model),
         fx_key_number(&numbers[7], opts->retain_s),
         submit->task,
+        submit->about,
     };
     return fx_queue__fcall(
         call,

@@ -106,6 +106,15 @@ static FX_MUST bool task_pack(struct op *op, uint64_t *seed, fx_span *out, fx_er
     return fx_pb_pack(task, fx_call_arena(op->call), out, err);
 }
 
+/* What is kept of the task when it has ended, for those who come back for its answer. */
+static FX_MUST bool about_pack(struct op *op, fx_span *out, fx_error *err) {
+    task_type about = *request_of(op)->task;
+    Fractal__V1__SamplingParams sampling = *about.sampling;
+    about.n_prompt_ids = sampling.n_logit_bias = 0;
+    about.sampling = &sampling;
+    return fx_pb_pack(&about, fx_call_arena(op->call), out, err);
+}
+
 static FX_MUST bool submit_send(struct op *op, fx_error *err) {
     const task_type *task = request_of(op)->task;
     struct fx_submit submit = {
@@ -117,7 +126,7 @@ static FX_MUST bool submit_send(struct op *op, fx_error *err) {
         .expected_tokens =
             task->max_tokens < EXPECTED_TOKENS_MAX ? task->max_tokens : EXPECTED_TOKENS_MAX,
     };
-    return task_pack(op, &submit.seed, &submit.task, err) &&
+    return task_pack(op, &submit.seed, &submit.task, err) && about_pack(op, &submit.about, err) &&
            fx_queue_submit(op->app->queue, &submit, on_submitted, op, err);
 }
 
