@@ -1,4 +1,4 @@
-#!lua name=fx2
+#!lua name=fx3
 --[[ The generations' queue. Every key of a call carries the tag {m<model>} and comes in KEYS; none is
 computed here. Channels and numbers come in ARGV. Time is Redis's own.
 
@@ -530,16 +530,16 @@ local function stats(keys, args)
 end
 
 -- Only submit is refused when Redis is out of memory: the others lead to memory coming free.
-redis.register_function('fx2_submit', submit)
+redis.register_function('fx3_submit', submit)
 local function register(name, callback)
   redis.register_function{function_name = name, callback = callback, flags = {'allow-oom'}}
 end
-register('fx2_dispatch', dispatch)
-register('fx2_pull', pull)
-register('fx2_append', append)
-register('fx2_finish', finish)
-register('fx2_renew', renew)
-register('fx2_reclaim', reclaim)
-register('fx2_cancel', cancel)
-register('fx2_beat', beat)
-redis.register_function{function_name = 'fx2_stats', callback = stats, flags = {'no-writes'}}
+register('fx3_dispatch', dispatch)
+register('fx3_pull', pull)
+register('fx3_append', append)
+register('fx3_finish', finish)
+register('fx3_renew', renew)
+register('fx3_reclaim', reclaim)
+register('fx3_cancel', cancel)
+register('fx3_beat', beat)
+redis.register_function{function_name = 'fx3_stats', callback = stats, flags = {'no-writes'}}

@@ -58,7 +58,7 @@ static void on_dispatched(fx_queue_call *call, const redisReply *reply, const fx
     if (!tenants_read(call, &failed)) dispatch_end(call, false, &failed);
 }
 
-/* Candidates as keys and arguments of fx2_dispatch, in spans that the caller holds. */
+/* Candidates as keys and arguments of fx3_dispatch, in spans that the caller holds. */
 struct candidates {
     fx_span keys[8 + TENANTS_MAX * (1 + TENANT_IDS_MAX)];
     fx_span args[3 + TENANTS_MAX * (1 + TENANT_IDS_MAX)];
@@ -95,7 +95,7 @@ static FX_MUST bool dispatch_send(fx_queue_call *call, fx_error *err) {
     size_t keys = candidates_fill(all, call->scratch, call->model);
     call->step = on_dispatched;
     return fx_queue__fcall(
-        call, &(struct fx_redis_fcall){"fx2_dispatch", all->keys, keys, all->args, keys - 5}, err);
+        call, &(struct fx_redis_fcall){"fx3_dispatch", all->keys, keys, all->args, keys - 5}, err);
 }
 
 static void ids_read(struct tenant *tenant, const redisReply *reply) {
@@ -231,7 +231,7 @@ static void on_leases(fx_queue_call *call, const redisReply *reply, const fx_err
     size_t keys = leases_fill(all, call, reply);
     call->step = on_reclaimed;
     if (!fx_queue__fcall(
-            call, &(struct fx_redis_fcall){"fx2_reclaim", all->keys, keys, all->args, keys - 2},
+            call, &(struct fx_redis_fcall){"fx3_reclaim", all->keys, keys, all->args, keys - 2},
             &failed))
         count_end(call, (struct fx_count_result){0}, &failed);
 }

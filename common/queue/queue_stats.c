@@ -11,7 +11,7 @@ static void on_beat(fx_queue_call *call, const redisReply *reply, const fx_error
     fx_queue_on_beat done = call->done.beat;
     void *ctx = call->ctx;
     (void)reply;
-    if (!err && call->owed) return; /* HSET, then fx2_beat */
+    if (!err && call->owed) return; /* HSET, then fx3_beat */
     fx_queue__end(call);
     done(ctx, err);
 }
@@ -44,7 +44,7 @@ static FX_MUST bool beat_send(fx_queue_call *call, const struct fx_beat *beat, f
     if (!fx_redis_reserve(call->queue->opts.redis, 2, 2048, err)) return false;
     if (!fx_queue__command(call, name, FX_COUNT(name), err)) return false;
     bool sent = fx_queue__fcall(
-        call, &(struct fx_redis_fcall){"fx2_beat", keys, FX_COUNT(keys), args, FX_COUNT(args)},
+        call, &(struct fx_redis_fcall){"fx3_beat", keys, FX_COUNT(keys), args, FX_COUNT(args)},
         err);
     FX_ASSERT(sent); /* room was reserved */
     return true;
@@ -141,7 +141,7 @@ bool fx_queue_stats(fx_queue *queue, uint32_t model, fx_queue_on_stats done, voi
         return fx_queue__sent(call, fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for stats"));
     for (size_t i = 0; i < FX_COUNT(names); i++)
         keys[i] = fx_key_model(&key[i], model, names[i]);
-    struct fx_redis_fcall fcall = {"fx2_stats", keys, FX_COUNT(keys), &arg, 1};
+    struct fx_redis_fcall fcall = {"fx3_stats", keys, FX_COUNT(keys), &arg, 1};
     return fx_queue__sent(call, fx_queue__fcall(call, &fcall, err));
 }
 

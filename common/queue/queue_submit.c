@@ -52,7 +52,7 @@ static FX_MUST bool submit_send(fx_queue_call *call, const struct fx_submit *sub
     };
     return fx_queue__fcall(
         call,
-        &(struct fx_redis_fcall){"fx2_submit", keys_in, FX_COUNT(keys_in), args, FX_COUNT(args)},
+        &(struct fx_redis_fcall){"fx3_submit", keys_in, FX_COUNT(keys_in), args, FX_COUNT(args)},
         err);
 }
 
@@ -149,7 +149,7 @@ bool fx_queue_get(fx_queue *queue, uint32_t model, const fx_gen_id *id, fx_queue
 
 /* ---- cancel: the tenant is read first, its backlog is one of the keys ---- */
 
-/* The reply of fx2_cancel: status state cancel n epoch finish tenant seed owner. */
+/* The reply of fx3_cancel: status state cancel n epoch finish tenant seed owner. */
 static void on_cancelled(fx_queue_call *call, const redisReply *reply, const fx_error *err) {
     char worker[FX_QUEUE_WORKER_ID_MAX + 1];
     fx_error odd;
@@ -185,7 +185,7 @@ static FX_MUST bool cancel_send(fx_queue_call *call, uint64_t tenant_number, fx_
     };
     return fx_queue__fcall(
         call,
-        &(struct fx_redis_fcall){"fx2_cancel", keys_in, FX_COUNT(keys_in), args, FX_COUNT(args)},
+        &(struct fx_redis_fcall){"fx3_cancel", keys_in, FX_COUNT(keys_in), args, FX_COUNT(args)},
         err);
 }
 

@@ -138,7 +138,7 @@ static void on_ready(fx_queue_call *call, const redisReply *reply, const fx_erro
         return;
     }
     size_t count = words_fill(&words, call, reply);
-    struct fx_redis_fcall fcall = {"fx2_pull", words.keys, PULL_KEYS + 2 * count, words.args,
+    struct fx_redis_fcall fcall = {"fx3_pull", words.keys, PULL_KEYS + 2 * count, words.args,
                                    PULL_ARGS + count};
     call->step = on_pulled;
     if (!fx_queue__fcall(call, &fcall, &failed)) tasks_end(call, NULL, 0, &failed);

@@ -77,7 +77,7 @@ static FX_MUST bool append_send(fx_queue_call *call, const struct fx_append *app
     for (uint32_t i = 0; i < append->count; i++)
         args[5 + i] = word_put(append, i, &words);
     FX_ASSERT(fx_buf_fits(&words));
-    struct fx_redis_fcall fcall = {"fx2_append", keys_in, FX_COUNT(keys_in), args,
+    struct fx_redis_fcall fcall = {"fx3_append", keys_in, FX_COUNT(keys_in), args,
                                    5 + append->count};
     return fx_queue__fcall(call, &fcall, err);
 }
@@ -149,7 +149,7 @@ static FX_MUST bool finish_send(fx_queue_call *call, const struct fx_gen_end *en
         fx_key_number(&numbers[3], end->model),
         detail,
     };
-    struct fx_redis_fcall fcall = {"fx2_finish", keys_in, FX_COUNT(keys_in), args, FX_COUNT(args)};
+    struct fx_redis_fcall fcall = {"fx3_finish", keys_in, FX_COUNT(keys_in), args, FX_COUNT(args)};
     return fx_queue__fcall(call, &fcall, err);
 }
 
@@ -177,7 +177,7 @@ static FX_MUST bool renew_send(fx_queue_call *call, const struct fx_renew *renew
         fx_span_str(FX_KEY_HINTS),
         fx_key_number(&model, renew->model),
     };
-    struct fx_redis_fcall fcall = {"fx2_renew", keys_in, FX_COUNT(keys_in), args, FX_COUNT(args)};
+    struct fx_redis_fcall fcall = {"fx3_renew", keys_in, FX_COUNT(keys_in), args, FX_COUNT(args)};
     return fx_queue__fcall(call, &fcall, err);
 }
 

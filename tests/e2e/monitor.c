@@ -73,7 +73,7 @@ static bool ends_with(const char *text, const char *end) {
 
 static bool is_append(const struct monitor_words *words, const char *generation) {
     return words->count > KEYS_AT + 5 && strcmp(words->at[0], "FCALL") == 0 &&
-           strcmp(words->at[1], "fx2_append") == 0 && ends_with(words->at[KEYS_AT], generation);
+           strcmp(words->at[1], "fx3_append") == 0 && ends_with(words->at[KEYS_AT], generation);
 }
 
 static bool is_entry(const struct monitor_words *words, const char *generation) {

@@ -1,5 +1,5 @@
 #pragma once
-/* Everything Redis is asked, in its order: who called fx2_append for a generation, and what each
+/* Everything Redis is asked, in its order: who called fx3_append for a generation, and what each
  * call wrote. */
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@ struct monitor;
 struct monitor *monitor_start(const struct suite *suite);
 void monitor_stop(struct monitor *monitor);
 
-/** One call of fx2_append. */
+/** One call of fx3_append. */
 struct monitor_append {
     uint32_t epoch;
     uint32_t first, count; /* its entries in monitor_log.entries; count 0: it wrote nothing */
