@@ -96,8 +96,8 @@ struct answer suite_send(struct suite *suite, const struct http_request *request
 struct answer suite_request(struct suite *suite, const char *method, const char *path,
                             json_t *body) {
     char bearer[128];
-    auto_json owned = body;
     auto_text text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    json_decref(body);
     (void)snprintf(bearer, sizeof bearer, "Authorization: Bearer %s", suite->key);
     const struct http_request request = {
         .method = method,

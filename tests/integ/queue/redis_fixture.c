@@ -51,7 +51,7 @@ void redis_fixture_restart(struct redis_fixture *redis, const char *const *extra
         FX_ASSERT(waitpid(redis->pid, NULL, WNOHANG) == 0);
         (void)usleep(STEP_US);
     }
-    FX_ASSERT(!"redis-server did not start");
+    fx_assert_failed("redis-server did not start", __FILE__, __LINE__);
 }
 
 /* In memory where there is room: another test's disk traffic delays no fsync. */

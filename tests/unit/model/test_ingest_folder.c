@@ -3,12 +3,13 @@
 
 #define SHARDED FX_GOLDENS "llama-sharded"
 #define INDEX "model.safetensors.index.json"
+#define SHARD_2 "model-00002-of-00004.safetensors"
 
 static const char *const shards[] = {"config.json",
                                      "generation_config.json",
                                      INDEX,
                                      "model-00001-of-00004.safetensors",
-                                     "model-00002-of-00004.safetensors",
+                                     SHARD_2,
                                      "model-00003-of-00004.safetensors",
                                      "model-00004-of-00004.safetensors"};
 
@@ -27,7 +28,7 @@ static const struct row rows[] = {
     {"no generation config",     "generation_config.json", NULL,  NULL,                               NULL,                                                       NULL,                               NULL,                         FX_OK,               ""             },
     {"no index",                 INDEX,                    NULL,  NULL,                               NULL,                                                       NULL,                               NULL,                         FX_NOT_FOUND,
      "neither model.safetensors nor"                                                                                                                                                                                                                                    },
-    {"no shard",                 shards[4],                NULL,  NULL,                               NULL,                                                       NULL,                               NULL,                         FX_NOT_FOUND,
+    {"no shard",                 SHARD_2,                  NULL,  NULL,                               NULL,                                                       NULL,                               NULL,                         FX_NOT_FOUND,
      "'model-00002-of-00004.safetensors'"                                                                                                                                                                                                                               },
     {"index leads outside",      NULL,                     INDEX, "model-00003-of-00004.safetensors",
      "../../../../../../../etc/passwd/",                                                                                                                          NULL,                               NULL,                         FX_INVALID_ARGUMENT, "no file name" },
