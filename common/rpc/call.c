@@ -153,11 +153,24 @@ void fx_call_fail_error(fx_call *call, const fx_error *err) {
     end(call, err->code, err->text, NULL);
 }
 
+void fx_call_cut(fx_call *call, enum fx_code code, const char *fmt, ...) {
+    char text[FX_STATUS_TEXT_MAX];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    pthread_mutex_lock(&call->lock);
+    if (!call->closed) fx_call__cut(call, code, text);
+    end(call, code, text, NULL);
+    pthread_mutex_unlock(&call->lock);
+}
+
 static void write_message(fx_call *call, grpc_byte_buffer *message) {
     grpc_op ops[2] = {0};
     size_t count = fx_call__header_op(call, ops, 0);
     call->sending = message;
     call->writing = true;
+    call->write_ms = fx_clock_ms();
     ops[count] = (grpc_op){.op = GRPC_OP_SEND_MESSAGE};
     ops[count++].data.send_message.send_message = message;
     fx_call__batch(call, ops, count, &call->send);
@@ -197,7 +210,11 @@ enum fx_send fx_call_send_wait(fx_call *call, const void *message, uint32_t time
 void fx_call_next(fx_call *call) {
     pthread_mutex_lock(&call->lock);
     FX_ASSERT(!call->ended && !call->half_closed);
-    fx_arena_rewind(&call->arena, call->message_mark);
+    if (call->admitted)
+        fx_arena_rewind(&call->arena, call->message_mark);
+    else
+        call->message_mark = call->arena.used;
+    call->admitted = true;
     call->peer_name = call->peer_address = NULL;
     fx_call__read(call);
     pthread_mutex_unlock(&call->lock);

@@ -73,6 +73,7 @@ size_t fx_call__header_op(fx_call *call, grpc_op *ops, size_t count) {
 
 static void send_status(fx_call *call) {
     grpc_op ops[3] = {0};
+    call->write_ms = fx_clock_ms();
     size_t count = fx_call__header_op(call, ops, 0);
     if (call->reply) {
         ops[count] = (grpc_op){.op = GRPC_OP_SEND_MESSAGE};
@@ -88,13 +89,29 @@ static void send_status(fx_call *call) {
     grpc_slice_unref(details);
 }
 
-void fx_call__close(fx_call *call, enum fx_code code, const char *text) {
-    if (call->closed) return;
+static bool is_builtin(const fx_call *call) {
+    return call->pool == &call->server->builtin;
+}
+
+static void choose(fx_call *call, enum fx_code code, const char *text) {
     call->closed = true;
     call->code = code;
     (void)snprintf(call->text, sizeof call->text, "%s", text);
-    if (code != FX_OK && call->pool == &call->server->calls) call->server->calls_failed++;
+    if (code != FX_OK && !is_builtin(call)) call->server->calls_failed++;
+}
+
+void fx_call__close(fx_call *call, enum fx_code code, const char *text) {
+    if (call->closed) return;
+    choose(call, code, text);
     if (!call->writing) send_status(call);
+}
+
+/* Core's own end of a call waits for no flow control; the write in flight comes back failed. */
+void fx_call__cut(fx_call *call, enum fx_code code, const char *text) {
+    if (!call->closed) choose(call, code, text);
+    call->write_ms = 0;
+    call->server->cut_slow++;
+    (void)grpc_call_cancel_with_status(call->rpc, (grpc_status_code)code, text, NULL);
 }
 
 void fx_call__cancelled(fx_call *call) {
@@ -105,18 +122,30 @@ void fx_call__cancelled(fx_call *call) {
     if (fn && !call->ended) fn(call, call->cancel_user);
 }
 
-void fx_call__deadline(fx_call *call) {
+static void cut_stalled(fx_call *call) {
+    bool told = call->cancelled;
+    fx_call__cut(call, FX_RESOURCE_EXHAUSTED, "the client does not read");
+    if (!told) fx_call__cancelled(call);
+}
+
+void fx_call__sweep(fx_call *call, uint64_t now_ms) {
     pthread_mutex_lock(&call->lock);
-    if (!call->closed && !call->cancelled) {
+    if (call->deadline_ms <= now_ms && !call->closed && !call->cancelled) {
         fx_call__close(call, FX_DEADLINE_EXCEEDED, "the deadline passed");
         fx_call__cancelled(call);
     }
+    if (call->write_ms && now_ms - call->write_ms >= call->server->opts.stall_ms_max)
+        cut_stalled(call);
     pthread_mutex_unlock(&call->lock);
 }
 
 static void on_status(void *owner, bool ok) {
+    fx_call *call = owner;
     (void)ok;
-    unref(owner);
+    pthread_mutex_lock(&call->lock);
+    call->write_ms = 0;
+    pthread_mutex_unlock(&call->lock);
+    unref(call);
 }
 
 static void on_closed(void *owner, bool ok) {
@@ -132,6 +161,7 @@ static void on_sent(void *owner, bool ok) {
     fx_call *call = owner;
     pthread_mutex_lock(&call->lock);
     call->writing = false;
+    call->write_ms = 0;
     buffer_drop(&call->sending);
     pthread_cond_broadcast(&call->idle_write);
     if (call->closed)
@@ -146,26 +176,36 @@ static bool streams_in(const fx_call *call) {
     return call->method->kind == FX_RPC_CLIENT_STREAM || call->method->kind == FX_RPC_BIDI;
 }
 
-static FX_MUST bool unpack(fx_call *call, void *out, fx_error *err) {
+static FX_MUST bool unpack(fx_call *call, void *out, char *field, fx_error *err) {
     size_t bytes = grpc_byte_buffer_length(call->received);
+    *field = '\0';
     if (bytes > call->method->request_bytes_max)
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "the request has %zu bytes, at most %u fit",
                        bytes, call->method->request_bytes_max);
-    return fx_rpc__unpack(call->method->request, call->received, &call->arena, out, err);
+    return fx_rpc__unpack(call->method->request, call->received, &call->arena, field, out, err);
+}
+
+static void refuse(fx_call *call, const fx_error *err, const char *field) {
+    if (!is_builtin(call) && call->server->opts.refuse)
+        call->server->opts.refuse(call, err, field, call->context);
+    else
+        fx_call_fail_error(call, err);
 }
 
 /* A message, or its absence, for the handler: it owns the call from here. */
 static void deliver(fx_call *call) {
     const ProtobufCMessage *message = NULL;
     fx_error err = {0};
+    char field[FX_PB_FIELD_MAX];
     bool over = call->received == NULL;
-    if (!over && !unpack(call, &message, &err)) {
-        fx_call_fail_error(call, &err);
+    if (!over && !unpack(call, &message, field, &err)) {
+        refuse(call, &err, field);
         return;
     }
     buffer_drop(&call->received);
     if (over && !streams_in(call)) {
-        fx_call_fail(call, FX_INVALID_ARGUMENT, "the request has no message");
+        fx_error_set(&err, FX_INVALID_ARGUMENT, "the request has no message");
+        refuse(call, &err, "");
         return;
     }
     call->method->handler(call, message, call->context);
@@ -199,10 +239,11 @@ void fx_call__read(fx_call *call) {
 
 /* A taken slot has the values of the call before; all of them begin anew here. */
 static void begin(fx_call *call) {
-    call->context =
-        call->pool == &call->server->builtin ? call->server : call->server->opts.context;
+    call->context = is_builtin(call) ? call->server : call->server->opts.context;
     call->peer_name = call->peer_address = NULL;
     call->message_mark = 0;
+    call->write_ms = 0;
+    call->admitted = is_builtin(call) || !call->server->opts.admit;
     call->refs = 1;
     call->ended = call->closed = call->cancelled = false;
     call->header_sent = call->writing = call->half_closed = call->watching = false;
@@ -227,6 +268,8 @@ void fx_call__start(fx_call *call) {
     grpc_op op = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER};
     op.data.recv_close_on_server.cancelled = &call->close_cancelled;
     fx_call__batch(call, &op, 1, &call->close);
-    fx_call__read(call);
+    bool admitted = call->admitted;
+    if (admitted) fx_call__read(call);
     pthread_mutex_unlock(&call->lock);
+    if (!admitted) call->server->opts.admit(call, NULL, call->context);
 }

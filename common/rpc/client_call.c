@@ -123,7 +123,7 @@ static void unpack_reply(fx_client_call *call, struct fx_client_result *out, fx_
     if (call->streams_in || out->code != FX_OK) return;
     if (!call->received) {
         fx_error_set(err, FX_INTERNAL, "the server sent no reply");
-    } else if (fx_rpc__unpack(call->request.reply, call->received, call->arena, &call->reply,
+    } else if (fx_rpc__unpack(call->request.reply, call->received, call->arena, NULL, &call->reply,
                               err)) {
         out->reply = call->reply;
         return;
@@ -202,7 +202,7 @@ static bool give_message(fx_client_call *call) {
     fx_arena *arena = call->arena;
     size_t mark = arena->used;
     fx_error *err = &call->refusal;
-    if (!fx_rpc__unpack(call->request.reply, call->received, arena, &message, err)) {
+    if (!fx_rpc__unpack(call->request.reply, call->received, arena, NULL, &message, err)) {
         if (err->code == FX_INVALID_ARGUMENT) err->code = FX_INTERNAL;
         return false;
     }

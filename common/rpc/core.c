@@ -26,12 +26,14 @@ grpc_byte_buffer *fx_rpc__pack(const void *message) {
 }
 
 bool fx_rpc__unpack(const ProtobufCMessageDescriptor *type, grpc_byte_buffer *buffer,
-                    fx_arena *arena, void *out, fx_error *err) {
+                    fx_arena *arena, char *field, void *out, fx_error *err) {
     grpc_byte_buffer_reader reader;
     if (!grpc_byte_buffer_reader_init(&reader, buffer))
         return fx_fail(err, FX_INVALID_ARGUMENT, "%s: cannot be decompressed", type->name);
     grpc_slice whole = grpc_byte_buffer_reader_readall(&reader);
-    bool ok = fx_pb_unpack(type, fx_rpc__span(&whole), arena, out, err);
+    fx_span bytes = fx_rpc__span(&whole);
+    bool ok = fx_pb_unpack(type, bytes, arena, out, err) &&
+              (!field || fx_pb_check_text(type, bytes, field, err));
     grpc_slice_unref(whole);
     grpc_byte_buffer_reader_destroy(&reader);
     return ok;

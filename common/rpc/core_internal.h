@@ -19,9 +19,10 @@ static inline fx_span fx_rpc__span(const grpc_slice *slice) {
 }
 /** Packs into a buffer of its own. @own caller, grpc_byte_buffer_destroy */
 grpc_byte_buffer *fx_rpc__pack(const void *message);
-/** Unpacks a whole buffer into the arena. */
+/** Unpacks a whole buffer into the arena. With `field` (FX_PB_FIELD_MAX bytes) its strings are
+ *  checked too: fx_pb_check_text. */
 FX_MUST bool fx_rpc__unpack(const ProtobufCMessageDescriptor *type, grpc_byte_buffer *buffer,
-                            fx_arena *arena, void *out, fx_error *err);
+                            fx_arena *arena, char *field, void *out, fx_error *err);
 /** The value of `key` among the first `max` entries; .at NULL when absent. */
 fx_span fx_rpc__find(const grpc_metadata_array *metadata, size_t max, const char *key);
 grpc_arg fx_rpc__arg_int(const char *key, int value);

@@ -20,5 +20,11 @@ static inline ProtobufCAllocator fx_arena_pb(fx_arena *arena) {
  *  @err INVALID_ARGUMENT malformed, RESOURCE_EXHAUSTED the arena is full */
 FX_MUST bool fx_pb_unpack(const ProtobufCMessageDescriptor *type, fx_span bytes, fx_arena *arena,
                           void *out, fx_error *err);
+enum { FX_PB_FIELD_MAX = 96 };
+/** Are all strings of a packed message, and of those in it, UTF-8 without NUL? protobuf-c takes any
+ *  bytes and what it makes of them ends at a NUL. `field` gets the first that is not, for example
+ *  "messages[1].content". @pre `bytes` unpack as a `type` @err INVALID_ARGUMENT */
+FX_MUST bool fx_pb_check_text(const ProtobufCMessageDescriptor *type, fx_span bytes,
+                              char field[FX_PB_FIELD_MAX], fx_error *err);
 /** Packs into the arena. @err RESOURCE_EXHAUSTED */
 FX_MUST bool fx_pb_pack(const void *message, fx_arena *arena, fx_span *out, fx_error *err);

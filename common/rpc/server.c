@@ -17,6 +17,7 @@ enum {
     KEEPALIVE_TIMEOUT_MS = 10000,
     METADATA_BYTES_MAX = 16 * 1024,
     HANDSHAKE_MS = 10000,
+    STALL_MS_DEFAULT = 30000,
 };
 
 static bool is_loopback(const char *address) {
@@ -62,14 +63,15 @@ static void opts_default(struct fx_server_opts *opts) {
     if (!opts->calls_max) opts->calls_max = CALLS_DEFAULT;
     if (!opts->arena_bytes) opts->arena_bytes = ARENA_BYTES_DEFAULT;
     if (!opts->message_bytes_max) opts->message_bytes_max = FX_MESSAGE_BYTES_DEFAULT;
+    if (!opts->reply_bytes_max) opts->reply_bytes_max = opts->message_bytes_max;
+    if (!opts->stall_ms_max) opts->stall_ms_max = STALL_MS_DEFAULT;
 }
 
 static grpc_server *core_create(const struct fx_server_opts *opts) {
-    int bytes_max = (int)opts->message_bytes_max;
     grpc_arg args[] = {
         fx_rpc__arg_int(GRPC_ARG_ALLOW_REUSEPORT, 0), /* a second server is an error, not a twin */
-        fx_rpc__arg_int(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, bytes_max),
-        fx_rpc__arg_int(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, bytes_max),
+        fx_rpc__arg_int(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, (int)opts->message_bytes_max),
+        fx_rpc__arg_int(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, (int)opts->reply_bytes_max),
         fx_rpc__arg_int(GRPC_ARG_MAX_METADATA_SIZE, METADATA_BYTES_MAX),
         fx_rpc__arg_int(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                         PING_INTERVAL_MIN_MS),
@@ -172,6 +174,7 @@ struct fx_server_stats fx_server_stats(const fx_server *server) {
     return (struct fx_server_stats){.calls = server->calls_total,
                                     .calls_failed = server->calls_failed,
                                     .calls_refused = server->calls_refused,
+                                    .cut_slow = server->cut_slow,
                                     .calls_active = fx_pool__active(&open->calls)};
 }
 

@@ -32,8 +32,9 @@ enum fx_rpc_kind {
 /** `request` is the unpacked message of the row's `request` type (NULL = half-closed, client
  *  streams only), in the call's arena; `context` is the server's. Runs on a queue's thread, so it
  *  never blocks: slow work goes elsewhere, and the call is ended later from any thread.
- *  EVERY CALL IS ENDED EXACTLY ONCE by fx_call_reply, _fail, _fail_error or _finish, also when it
- *  was cancelled or its deadline passed; `call` is dead from then on. One owner at a time. */
+ *  EVERY CALL IS ENDED EXACTLY ONCE by fx_call_reply, _fail, _fail_error, _finish or _cut, also
+ * when it was cancelled or its deadline passed; `call` is dead from then on. One owner at a time.
+ *  Strings of the request are UTF-8 without NUL. */
 typedef void fx_handler(fx_call *call, const void *request, void *context);
 
 struct fx_method {
@@ -52,9 +53,21 @@ struct fx_server_opts {
     uint32_t calls_max;         /* slots; one more call is RESOURCE_EXHAUSTED; 0 = 256 */
     uint32_t arena_bytes;       /* per slot: must hold the unpacked request; 0 = 64 KiB */
     uint32_t message_bytes_max; /* either direction, the transport's bound; 0 = 4 MiB */
+    uint32_t reply_bytes_max;   /* of what is sent; 0 = message_bytes_max */
+    uint32_t stall_ms_max;      /* for the client to read one message of ours, else it is cut with
+                                   RESOURCE_EXHAUSTED; 0 = 30000 */
     struct fx_tls tls;
     bool plaintext; /* allow a non-loopback address without TLS */
     void *context;  /* handed to every handler; must outlive the server */
+    /** Of every method; NULL: every call is admitted. Called with the metadata while the message
+     *  still waits on the wire, with NULL for a request: ends the call, or hands it to
+     * fx_call_next, at once or later from any thread, and then the handler gets message and call. A
+     * call that is cancelled in between has no handler: what admit leaves behind (fx_call_set_user)
+     * lies in the call's arena, where it stays until the end. */
+    fx_handler *admit;
+    /** Of every method; NULL: fx_call_fail_error. Ends a call whose message is not one for the
+     *  handler: too large, malformed, or with a string that is no text; `field` names it, or "". */
+    void (*refuse)(fx_call *call, const fx_error *err, const char *field, void *context);
 };
 
 /** Binds, starts the threads and serves; health says NOT_SERVING until fx_server_set_serving.
@@ -72,6 +85,7 @@ bool fx_server_serving(const fx_server *server);
 /** Counters since the start, for /metrics; without the built-in services. @thread any */
 struct fx_server_stats {
     uint64_t calls, calls_failed, calls_refused; /* refused: no free slot */
+    uint64_t cut_slow;                           /* calls of clients that did not read */
     uint32_t calls_active;
 };
 struct fx_server_stats fx_server_stats(const fx_server *server);
@@ -124,6 +138,9 @@ void fx_call_fail(fx_call *call, enum fx_code code, const char *fmt, ...) FX_PRI
 void fx_call_fail_error(fx_call *call, const fx_error *err);
 /** Ends a stream with OK, after the write in flight. */
 void fx_call_finish(fx_call *call);
+/** Ends a call whose client does not read: with this status at once, in place of what is still
+ *  unread; trailers are not sent. Counted in cut_slow. */
+void fx_call_cut(fx_call *call, enum fx_code code, const char *fmt, ...) FX_PRINTF(3, 4);
 
 enum fx_send { FX_SEND_OK, FX_SEND_BUSY, FX_SEND_GONE };
 /** Streams one message (packed before it returns). BUSY: the previous write has not completed,
@@ -135,5 +152,6 @@ enum fx_send fx_call_send_wait(fx_call *call, const void *message, uint32_t time
  *  as fx_call_on_cancel. */
 void fx_call_on_writable(fx_call *call, void (*fn)(fx_call *call, void *user), void *user);
 /** Client streams: read the next message; the handler is called again. The message before and
- *  what was allocated with it are gone. */
+ *  what was allocated with it are gone. For an admit function: the call is admitted; it is the
+ *  handler's from here on. */
 void fx_call_next(fx_call *call);

@@ -7,8 +7,9 @@
 enum {
     FX_BUILTIN_CALLS_MAX = FX_HEALTH_WATCHERS_MAX + 32,
     FX_BUILTIN_ARENA_BYTES = 32 * 1024,
-    FX_ACCEPTORS = 8, /* requests for a call that wait on each queue */
-    FX_SWEEP_MS = 10, /* how late a deadline may be noticed */
+    FX_ACCEPTORS = 8,   /* requests for a call that wait on each queue */
+    FX_SWEEP_MS = 10,   /* how late a deadline may be noticed */
+    FX_STALLS_MS = 500, /* how late a client that does not read */
     FX_STATUS_TEXT_MAX = 256,
 };
 
@@ -23,8 +24,7 @@ struct fx_acceptor {
     grpc_call *rpc;
     grpc_call_details details;
     grpc_metadata_array metadata;
-    struct fx_tag accept, reject;
-    int reject_cancelled;
+    struct fx_tag accept;
 };
 
 /** A completion queue and its thread; only that thread touches `calls`. */
@@ -64,6 +64,8 @@ struct fx_call {
     bool closed;    /* its status is chosen (and sent once no write is in flight) */
     bool cancelled; /* client gone or deadline passed */
     bool header_sent, writing, half_closed;
+    bool admitted;     /* a message is read, or was */
+    uint64_t write_ms; /* when the write in flight began; 0: none */
     int close_cancelled;
     int health_sent; /* a Watch stream: the last status sent; -1: none */
     bool watching;
@@ -105,7 +107,7 @@ struct fx_server {
 
     _Atomic bool serving, draining;
     _Atomic uint32_t watchers, posted;
-    _Atomic uint64_t calls_total, calls_failed, calls_refused;
+    _Atomic uint64_t calls_total, calls_failed, calls_refused, cut_slow;
     pthread_mutex_t stop_lock;
     pthread_cond_t stop_change;
     bool shutdown_done;
@@ -135,7 +137,10 @@ void fx_call__start(fx_call *call);
 void fx_call__close(fx_call *call, enum fx_code code, const char *text);
 /** Marks cancelled and tells the owner. Under the lock. */
 void fx_call__cancelled(fx_call *call);
-void fx_call__deadline(fx_call *call);
+/** Has its deadline passed, or the time to read? @thread the queue's */
+void fx_call__sweep(fx_call *call, uint64_t now_ms);
+/** Chooses the status and sends it past what the client has not read. Under the lock. */
+void fx_call__cut(fx_call *call, enum fx_code code, const char *text);
 /** Starts a batch whose tag holds a reference. Under the lock. */
 void fx_call__batch(fx_call *call, const grpc_op *ops, size_t count, struct fx_tag *tag);
 void fx_call__read(fx_call *call);

@@ -52,23 +52,11 @@ static void acceptor_again(struct fx_acceptor *acceptor) {
     changed(acceptor->queue->server);
 }
 
-static void on_rejected(void *owner, bool ok) {
-    (void)ok;
-    struct fx_acceptor *acceptor = owner;
+/* Nothing waits for it: clients that read no answers must not keep the acceptors. */
+static void reject(struct fx_acceptor *acceptor, enum fx_code code, const char *text) {
+    (void)grpc_call_cancel_with_status(acceptor->rpc, (grpc_status_code)code, text, NULL);
     grpc_call_unref(acceptor->rpc);
     acceptor_again(acceptor);
-}
-
-static void reject(struct fx_acceptor *acceptor, enum fx_code code, const char *text) {
-    grpc_slice details = grpc_slice_from_static_string(text);
-    grpc_op ops[3] = {{.op = GRPC_OP_SEND_INITIAL_METADATA},
-                      {.op = GRPC_OP_SEND_STATUS_FROM_SERVER},
-                      {.op = GRPC_OP_RECV_CLOSE_ON_SERVER}};
-    ops[1].data.send_status_from_server.status = (grpc_status_code)code;
-    ops[1].data.send_status_from_server.status_details = &details;
-    ops[2].data.recv_close_on_server.cancelled = &acceptor->reject_cancelled;
-    grpc_call_error rc = grpc_call_start_batch(acceptor->rpc, ops, 3, &acceptor->reject, NULL);
-    FX_ASSERT(rc == GRPC_CALL_OK);
 }
 
 /* The sooner of the method's maximum and the client's deadline, on fx_clock_ms. */
@@ -121,7 +109,6 @@ void fx_queue__post(struct fx_queue *queue) {
         struct fx_acceptor *acceptor = &queue->acceptors[i];
         acceptor->queue = queue;
         acceptor->accept = (struct fx_tag){on_accept, acceptor};
-        acceptor->reject = (struct fx_tag){on_rejected, acceptor};
         queue->server->posted++;
         acceptor_post(acceptor);
     }
@@ -147,19 +134,23 @@ void fx_queue__remove(fx_call *call) {
 }
 
 static void sweep(struct fx_queue *queue) {
+    if (!queue->calls) return;
     uint64_t now = fx_clock_ms();
-    if (queue->timed == 0 || now < queue->sweep_at_ms) return;
+    if (now < queue->sweep_at_ms) return;
     queue->sweep_at_ms = now + FX_SWEEP_MS;
     for (fx_call *call = queue->calls; call; call = call->next)
-        if (call->deadline_ms <= now) fx_call__deadline(call);
+        fx_call__sweep(call, now);
+}
+
+static gpr_timespec sweep_time(const struct fx_queue *queue) {
+    if (!queue->calls) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
+    return fx_rpc__in_ms(queue->timed ? FX_SWEEP_MS : FX_STALLS_MS);
 }
 
 void *fx_queue__run(void *argument) {
     struct fx_queue *queue = argument;
     for (;;) {
-        gpr_timespec until =
-            queue->timed ? fx_rpc__in_ms(FX_SWEEP_MS) : gpr_inf_future(GPR_CLOCK_MONOTONIC);
-        grpc_event event = grpc_completion_queue_next(queue->cq, until, NULL);
+        grpc_event event = grpc_completion_queue_next(queue->cq, sweep_time(queue), NULL);
         if (event.type == GRPC_QUEUE_SHUTDOWN) return NULL;
         if (event.type == GRPC_OP_COMPLETE) {
             struct fx_tag *tag = event.tag;
