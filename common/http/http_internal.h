@@ -12,6 +12,7 @@ enum {
     FX_HTTP_ARENA_REST = 16384, /* of a request's arena beside the head */
     FX_HTTP_LINGER_MS = 2000,   /* after our last byte, so that the client reads it */
     FX_HTTP_INPUT_MAX = 65536,  /* bytes read ahead of the parser */
+    FX_HTTP_CORS_ANSWER_MAX = 3,
     FX_HTTP_UNSENT_MAX = 65536, /* bytes of replies not taken: no further request is begun */
 };
 
@@ -94,6 +95,13 @@ void fx_http__receive(struct fx_http_conn *conn);
 /** Frees what the request held. */
 void fx_http__request_free(struct fx_http_conn *conn);
 void fx_http__body_free(struct fx_http_conn *conn);
+
+/* cors.c */
+/** What tells a browser whether its page may read the answer; how many they are. */
+size_t fx_http__cors_headers(const struct fx_http_conn *conn,
+                             struct fx_http_header out[FX_HTTP_CORS_ANSWER_MAX]);
+/** Answers a preflight; false: it is none that we answer. */
+bool fx_http__cors_preflight(struct fx_http_conn *conn);
 
 /* reply.c */
 /** Answers what the handler never saw, then closes. */

@@ -5,7 +5,7 @@
 #include "common/base/hash.h"
 #include "common/http/http_internal.h"
 
-enum { LINE_MAX_BYTES = 64, DRAWN_ID_BYTES = 16 };
+enum { LINE_MAX_BYTES = 64, DRAWN_ID_BYTES = 16, NO_CONTENT = 204 };
 
 static const struct {
     unsigned status;
@@ -88,6 +88,7 @@ bool fx_http__call_admit(struct fx_http_conn *conn) {
 void fx_http__call_begin(struct fx_http_conn *conn) {
     fx_http_server *server = conn->server;
     call_open(conn);
+    if (fx_http__cors_preflight(conn)) return;
     server->opts.request(server->opts.ctx, &conn->call, &conn->request);
 }
 
@@ -137,21 +138,29 @@ static void header_write(struct evbuffer *out, const char *name, fx_span value) 
     evbuffer_add(out, "\r\n", 2);
 }
 
-static void head_write(struct fx_http_call *call, unsigned status, const char *content_type,
-                       const struct fx_http_header *headers, size_t count) {
-    struct evbuffer *out = bufferevent_get_output(call->conn->bev);
-    char line[LINE_MAX_BYTES];
-    int len =
-        snprintf(line, sizeof line, "HTTP/1.1 %u %s\r\n", status, fx_http_status_text(status));
-    evbuffer_add(out, line, (size_t)len);
-    header_write(out, "x-request-id", fx_span_str(call->id));
-    header_write(out, "content-type", fx_span_str(content_type));
+static void headers_write(struct evbuffer *out, const struct fx_http_header *headers,
+                          size_t count) {
     for (size_t i = 0; i < count; i++) {
         evbuffer_add(out, headers[i].name.at, headers[i].name.len);
         evbuffer_add(out, ": ", 2);
         evbuffer_add(out, headers[i].value.at, headers[i].value.len);
         evbuffer_add(out, "\r\n", 2);
     }
+}
+
+/* `content_type` NULL: there is no content. */
+static void head_write(struct fx_http_call *call, unsigned status, const char *content_type,
+                       const struct fx_http_header *headers, size_t count) {
+    struct evbuffer *out = bufferevent_get_output(call->conn->bev);
+    struct fx_http_header cors[FX_HTTP_CORS_ANSWER_MAX];
+    char line[LINE_MAX_BYTES];
+    int len =
+        snprintf(line, sizeof line, "HTTP/1.1 %u %s\r\n", status, fx_http_status_text(status));
+    evbuffer_add(out, line, (size_t)len);
+    header_write(out, "x-request-id", fx_span_str(call->id));
+    if (content_type) header_write(out, "content-type", fx_span_str(content_type));
+    headers_write(out, headers, count);
+    headers_write(out, cors, fx_http__cors_headers(call->conn, cors));
     call->status = status;
 }
 
@@ -160,14 +169,15 @@ void fx_http_reply(fx_http_call *call, const struct fx_http_reply *reply) {
     struct evbuffer *out = bufferevent_get_output(conn->bev);
     char length[24];
     FX_ASSERT(call->active && !call->streaming);
-    head_write(call, reply->status, reply->content_type ? reply->content_type : "application/json",
-               reply->headers, reply->header_count);
+    const char *type = reply->content_type ? reply->content_type : "application/json";
+    bool has_body = reply->status != NO_CONTENT;
+    head_write(call, reply->status, has_body ? type : NULL, reply->headers, reply->header_count);
     (void)snprintf(length, sizeof length, "%zu", reply->body.len);
-    header_write(out, "content-length", fx_span_str(length));
+    if (has_body) header_write(out, "content-length", fx_span_str(length));
     if (conn->close_after || conn->server->draining)
         header_write(out, "connection", fx_span_str("close"));
     evbuffer_add(out, "\r\n", 2);
-    if (!call->head_only) {
+    if (!call->head_only && has_body) {
         evbuffer_add(out, reply->body.at, reply->body.len);
         call->body_bytes = reply->body.len;
     }

@@ -8,6 +8,7 @@
 #include "common/base/arena.h"
 #include "common/base/error.h"
 #include "common/base/span.h"
+#include "common/http/cors.h"
 #include "common/http/listen.h"
 
 /** An HTTP/1.1 server on the caller's libevent loop. Everything here is @thread the loop's. */
@@ -95,6 +96,7 @@ struct fx_http_server_opts {
     void (*done)(void *ctx, const struct fx_http_access *access);
     /** Optional: no connection is left after fx_http_server_drain. */
     void (*drained)(void *ctx);
+    struct fx_http_cors cors; /* optional; checked by fx_http_cors_check */
     /* 0 in a limit: the default beside it. */
     uint32_t connections_max;  /* 1024; one more gets 503 and is closed */
     uint32_t head_bytes_max;   /* 16384; more: 431 */
@@ -136,7 +138,7 @@ void fx_http_call_drop_body(fx_http_call *call);
  *  counts as hanging up. The call is dead when it runs. */
 void fx_http_call_on_gone(fx_http_call *call, void (*gone)(void *ctx), void *ctx);
 
-/** A whole reply; content-length and x-request-id are added. HEAD sends no body. Copies. */
+/** A whole reply; content-length and x-request-id are added. HEAD and 204 send no body. Copies. */
 struct fx_http_reply {
     unsigned status;
     const char *content_type; /* NULL: application/json */
