@@ -17,9 +17,11 @@ fx:{m}:ready           zset    dispatched, not taken: id by entry               
 fx:{m}:leases          zset    running: id by deadline in ms
 fx:{m}:alive           zset    workers by last heartbeat                       silent ones dropped
 fx:{m}:workers         hash    worker -> "slots free context leaving numerics"   with alive
+fx:{m}:figures         hash    worker -> its packed WorkerFigures                with alive
 
 Writers: submit gen wait tenants debt meta; dispatch all but gen:task, log; pull gen tasks ready
-leases meta; append gen log leases; renew leases; finish, reclaim, cancel all; beat alive workers.
+leases meta; append gen log leases; renew leases; finish, reclaim, cancel all; beat alive
+workers figures.
 
 gen: tenant weight prompt expected seed retain task about (what stays of the task) state epoch
      n (tokens logged) cancel charged entry owner
@@ -500,24 +502,30 @@ local function cancel(keys, args)
   return {OK, g.state, g.cancel, g.n, g.epoch, g.finish, g.tenant, g.seed, g.owner}
 end
 
--- ---- beat: KEYS alive workers   ARGV worker record sched model
+-- ---- beat: KEYS alive workers figures   ARGV worker record sched model figures
 
 local function beat(keys, args)
   local now, known = now_ms(), call('HGET', keys[2], args[1])
   for _, dead in ipairs(call('ZRANGEBYSCORE', keys[1], '-inf', now - WORKER_KEPT_MS)) do
     call('ZREM', keys[1], dead)
     call('HDEL', keys[2], dead)
+    call('HDEL', keys[3], dead)
   end
   if not known and call('ZCARD', keys[1]) >= WORKERS_MAX then
     return redis.error_reply('OOM too many workers of this model')
   end
   call('ZADD', keys[1], now, args[1])
   call('HSET', keys[2], args[1], args[2])
+  if args[5] == '' then
+    call('HDEL', keys[3], args[1])
+  else
+    call('HSET', keys[3], args[1], args[5])
+  end
   if known ~= args[2] then call('PUBLISH', args[3], args[4]) end
   return OK
 end
 
--- ---- stats: KEYS alive workers leases ready meta   ARGV alive_ms
+-- ---- stats: KEYS alive workers leases ready meta figures   ARGV alive_ms, 1: with figures
 
 local function stats(keys, args)
   local reply = {number(call('HGET', keys[5], 'waiting')), call('ZCARD', keys[4]),
@@ -525,6 +533,7 @@ local function stats(keys, args)
   for _, worker in ipairs(call('ZRANGEBYSCORE', keys[1], now_ms() - args[1], '+inf')) do
     reply[#reply + 1] = worker
     reply[#reply + 1] = call('HGET', keys[2], worker) or ''
+    reply[#reply + 1] = args[2] == '1' and call('HGET', keys[6], worker) or ''
   end
   return reply
 end

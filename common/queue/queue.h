@@ -27,6 +27,7 @@ enum {
     FX_QUEUE_NAME_MAX = 128,       /* a model's name, a numerics id */
     FX_QUEUE_DETAIL_MAX = 200,     /* text of a finish record */
     FX_QUEUE_PREFIX_MAX = 1 << 20, /* logged tokens a pull brings */
+    FX_QUEUE_FIGURES_MAX = 16384,  /* of a worker's heartbeat */
 };
 
 struct fx_queue_opts {
@@ -160,6 +161,7 @@ struct fx_worker_info {
     uint32_t slots, slots_free, context_max;
     char numerics_id[FX_QUEUE_NAME_MAX + 1];
     bool leaving;
+    fx_span figures; /* packed WorkerFigures; .len 0: none, or not asked for. Borrowed */
 };
 struct fx_queue_stats {
     uint32_t model;
@@ -176,6 +178,9 @@ typedef void (*fx_queue_on_stats)(void *ctx, const struct fx_queue_stats *stats,
                                   const fx_error *err);
 FX_MUST bool fx_queue_stats(fx_queue *queue, uint32_t model, fx_queue_on_stats done, void *ctx,
                             fx_error *err);
+/** The same with each worker's figures. */
+FX_MUST bool fx_queue_figures(fx_queue *queue, uint32_t model, fx_queue_on_stats done, void *ctx,
+                              fx_error *err);
 struct fx_queue_model {
     uint32_t number;
     const char *name;

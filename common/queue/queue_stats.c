@@ -25,23 +25,28 @@ static FX_MUST bool beat_check(const struct fx_beat *beat, fx_error *err) {
         return fx_fail(err, FX_INVALID_ARGUMENT, "model_name has 1 to %d bytes", FX_QUEUE_NAME_MAX);
     if (worker->slots > 4096 || worker->slots_free > worker->slots)
         return fx_fail(err, FX_INVALID_ARGUMENT, "slots: 0 <= slots_free <= slots <= 4096");
+    if (worker->figures.len > FX_QUEUE_FIGURES_MAX)
+        return fx_fail(err, FX_INVALID_ARGUMENT, "figures: more than %d bytes",
+                       FX_QUEUE_FIGURES_MAX);
     return true;
 }
 
 static FX_MUST bool beat_send(fx_queue_call *call, const struct fx_beat *beat, fx_error *err) {
     const struct fx_worker_info *worker = &beat->worker;
     char record[RECORD_MAX];
-    struct fx_key alive, workers, model;
+    struct fx_key alive, workers, figures, model;
     (void)snprintf(record, sizeof record, "%u %u %u %d %s", worker->slots, worker->slots_free,
                    worker->context_max, worker->leaving ? 1 : 0, worker->numerics_id);
     fx_span number = fx_key_number(&model, beat->model);
     fx_span keys[] = {fx_key_model(&alive, beat->model, "alive"),
-                      fx_key_model(&workers, beat->model, "workers")};
+                      fx_key_model(&workers, beat->model, "workers"),
+                      fx_key_model(&figures, beat->model, "figures")};
     fx_span args[] = {fx_span_str(worker->worker), fx_span_str(record), fx_span_str(FX_KEY_HINTS),
-                      number};
+                      number, worker->figures};
     fx_span name[] = {fx_span_str("HSET"), fx_span_str(FX_KEY_MODELS), number,
                       fx_span_str(beat->model_name)};
-    if (!fx_redis_reserve(call->queue->opts.redis, 2, 2048, err)) return false;
+    if (!fx_redis_reserve(call->queue->opts.redis, 2, 2048 + worker->figures.len, err))
+        return false;
     if (!fx_queue__command(call, name, FX_COUNT(name), err)) return false;
     bool sent = fx_queue__fcall(
         call, &(struct fx_redis_fcall){"fx3_beat", keys, FX_COUNT(keys), args, FX_COUNT(args)},
@@ -98,11 +103,12 @@ static void stats_read(const redisReply *reply, struct fx_worker_info *live,
     stats->backlog = fx_queue__item(reply, 0);
     stats->waiting = stats->backlog + ready;
     stats->running = fx_queue__item(reply, 2);
-    for (size_t i = 3; i + 1 < reply->elements && stats->live_count < FX_QUEUE_WORKERS_MAX;
-         i += 2) {
+    for (size_t i = 3; i + 2 < reply->elements && stats->live_count < FX_QUEUE_WORKERS_MAX;
+         i += 3) {
         struct fx_worker_info *worker = &live[stats->live_count++];
         fx_span id = fx_queue__text(reply, i);
         record_read(fx_queue__text(reply, i + 1), worker);
+        worker->figures = fx_queue__text(reply, i + 2);
         (void)snprintf(worker->worker, sizeof worker->worker, "%.*s", (int)id.len,
                        (const char *)id.at);
         worker_add(stats, worker);
@@ -127,12 +133,13 @@ static void on_stats(fx_queue_call *call, const redisReply *reply, const fx_erro
     done(ctx, err ? NULL : &stats, err);
 }
 
-bool fx_queue_stats(fx_queue *queue, uint32_t model, fx_queue_on_stats done, void *ctx,
-                    fx_error *err) {
+static FX_MUST bool stats_ask(fx_queue *queue, uint32_t model, bool figures, fx_queue_on_stats done,
+                              void *ctx, fx_error *err) {
     fx_queue_call *call;
-    static const char *const names[] = {"alive", "workers", "leases", "ready", "meta"};
+    static const char *const names[] = {"alive", "workers", "leases", "ready", "meta", "figures"};
     struct fx_key key[FX_COUNT(names)], alive;
-    fx_span keys[FX_COUNT(names)], arg = fx_key_number(&alive, FX_QUEUE_ALIVE_MS);
+    fx_span keys[FX_COUNT(names)];
+    fx_span args[] = {fx_key_number(&alive, FX_QUEUE_ALIVE_MS), fx_span_str(figures ? "1" : "0")};
     if (!fx_queue__call(queue, on_stats, ctx, &call, err)) return false;
     call->done.stats = done;
     call->model = model;
@@ -141,8 +148,18 @@ bool fx_queue_stats(fx_queue *queue, uint32_t model, fx_queue_on_stats done, voi
         return fx_queue__sent(call, fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for stats"));
     for (size_t i = 0; i < FX_COUNT(names); i++)
         keys[i] = fx_key_model(&key[i], model, names[i]);
-    struct fx_redis_fcall fcall = {"fx3_stats", keys, FX_COUNT(keys), &arg, 1};
+    struct fx_redis_fcall fcall = {"fx3_stats", keys, FX_COUNT(keys), args, FX_COUNT(args)};
     return fx_queue__sent(call, fx_queue__fcall(call, &fcall, err));
+}
+
+bool fx_queue_stats(fx_queue *queue, uint32_t model, fx_queue_on_stats done, void *ctx,
+                    fx_error *err) {
+    return stats_ask(queue, model, false, done, ctx, err);
+}
+
+bool fx_queue_figures(fx_queue *queue, uint32_t model, fx_queue_on_stats done, void *ctx,
+                      fx_error *err) {
+    return stats_ask(queue, model, true, done, ctx, err);
 }
 
 /* ---- models ---- */

@@ -12,7 +12,8 @@ const struct fx_method scheduler_methods[] = {
     ROW("CancelGeneration", cancel_generation, cancel_generation_request, 5000, 1024),
     ROW("GetGeneration", get_generation, get_generation_request, 5000, 1024),
     ROW("QueueStats", queue_stats, queue_stats_request, 5000, 1024),
-    ROW("RegisterWorker", register_worker, register_worker_request, 5000, 4096),
+    ROW("RegisterWorker", register_worker, register_worker_request, 5000,
+        4096 + FX_QUEUE_FIGURES_MAX),
 };
 const size_t scheduler_method_count = FX_COUNT(scheduler_methods);
 _Static_assert(FX_COUNT(scheduler_methods) <= FX_METHODS_MAX, "raise FX_METHODS_MAX");

@@ -27,7 +27,8 @@ static void beat_start(struct op *op) {
         .worker = {.slots = request->slots,
                    .slots_free = request->slots_free,
                    .context_max = request->context_max,
-                   .leaving = request->leaving}
+                   .leaving = request->leaving,
+                   .figures = {request->figures.data, request->figures.len}}
     };
     (void)snprintf(beat.worker.worker, sizeof beat.worker.worker, "%s", request->worker);
     (void)snprintf(beat.worker.numerics_id, sizeof beat.worker.numerics_id, "%s",

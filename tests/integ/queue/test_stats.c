@@ -137,6 +137,66 @@ static void tells_each_worker(struct rig *rig) {
     rig_until(rig, &done);
 }
 
+struct seen {
+    char figures[64];
+    size_t len;
+    bool done;
+};
+
+static void on_figures(void *ctx, const struct fx_queue_stats *stats, const fx_error *err) {
+    struct seen *seen = ctx;
+    assert_null(err);
+    assert_int_equal(stats->live_count, 1);
+    assert_string_equal(stats->live[0].numerics_id, "n");
+    seen->len = stats->live[0].figures.len;
+    assert_true(seen->len < sizeof seen->figures);
+    if (seen->len) memcpy(seen->figures, stats->live[0].figures.at, seen->len);
+    seen->done = true;
+}
+
+/* What a read finds after a beat with these figures. */
+static struct seen beat_and_read(struct rig *rig, fx_span figures, bool ask) {
+    struct seen seen = {0};
+    fx_error err = {0};
+    struct fx_worker_info worker = {
+        .worker = "w", .slots = 1, .numerics_id = "n", .figures = figures};
+    rig_beat_as(rig, &worker);
+    assert_true(
+        (ask ? fx_queue_figures : fx_queue_stats)(rig->queue, RIG_MODEL, on_figures, &seen, &err));
+    rig_until(rig, &seen.done);
+    return seen;
+}
+
+static void keeps_figures(struct rig *rig) {
+    fx_span first = {(const uint8_t *)"\0 1\xff", 4}, second = fx_span_str("2");
+    struct seen seen = beat_and_read(rig, first, true);
+    assert_int_equal(seen.len, 4);
+    assert_memory_equal(seen.figures, first.at, 4);
+    assert_int_equal(beat_and_read(rig, first, false).len, 0); /* not asked for */
+    seen = beat_and_read(rig, second, true);
+    assert_int_equal(seen.len, 1);
+    assert_memory_equal(seen.figures, "2", 1);
+    assert_int_equal(beat_and_read(rig, (fx_span){NULL, 0}, true).len, 0); /* an old build's beat */
+    assert_int_equal(rig_int(rig, "EXISTS fx:{m7}:figures"), 0);
+}
+
+static void the_deads_figures_go(struct rig *rig) {
+    (void)beat_and_read(rig, fx_span_str("1"), true);
+    (void)rig_int(rig, "ZINCRBY fx:{m7}:alive -60001 w");
+    rig_beat(rig, "v", 2);
+    assert_int_equal(rig_int(rig, "HLEN fx:{m7}:figures"), 0);
+}
+
+static void too_many_figures(struct rig *rig) {
+    static uint8_t bytes[FX_QUEUE_FIGURES_MAX + 1];
+    fx_error err = {0};
+    struct fx_beat beat = {
+        RIG_MODEL, "m", {.worker = "w", .slots = 1, .figures = {bytes, sizeof bytes}}
+    };
+    assert_false(fx_queue_beat(rig->queue, &beat, on_beat, NULL, &err));
+    assert_int_equal(err.code, FX_INVALID_ARGUMENT);
+}
+
 static uint32_t freed_cancelled;
 
 static void on_freed(void *ctx, const struct fx_queue_stats *stats, const fx_error *err) {
@@ -188,6 +248,9 @@ static const struct rig_row rows[] = {
     {"forgets models",             forgets_models            },
     {"lists models",               lists_models              },
     {"tells each worker",          tells_each_worker         },
+    {"keeps figures",              keeps_figures             },
+    {"the dead's figures go",      the_deads_figures_go      },
+    {"too many figures",           too_many_figures          },
     {"freed with calls in flight", freed_with_calls_in_flight},
     {"too many calls",             too_many_calls            },
 };
