@@ -11,17 +11,20 @@ fx:{m}:wait:<tenant>   zset    backlog: id by order of submission              n
 fx:{m}:tenants         zset    tenants with a backlog by virtual start time    none; empty = gone
 fx:{m}:debt            zset    other tenants whose finish tag is ahead of it   pruned as time passes
 fx:{m}:meta            hash    v virtual time, seq submissions, entry last and none
-                               taken last delivered entry of tasks, waiting
+                               taken last delivered entry of tasks, waiting,
+                               beat and since: see reclaim
 fx:{m}:tasks           stream  <entry>-0 {g id, e epoch}, consumer group w     trimmed at the oldest
 fx:{m}:ready           zset    dispatched, not taken: id by entry                live entry
 fx:{m}:leases          zset    running: id by deadline in ms
 fx:{m}:alive           zset    workers by last heartbeat                       silent ones dropped
 fx:{m}:workers         hash    worker -> "slots free context leaving numerics"   with alive
 fx:{m}:figures         hash    worker -> its packed WorkerFigures                with alive
+fx:{m}:dead            stream  {g id t tenant e epoch n tokens d text} of what  the oldest go
+                               was given up
 
 Writers: submit gen wait tenants debt meta; dispatch all but gen:task, log; pull gen tasks ready
-leases meta; append gen log leases; renew leases; finish, reclaim, cancel all; beat alive
-workers figures.
+leases meta; append gen log leases; renew leases; finish, reclaim (and dead), cancel, restore all;
+beat alive workers figures.
 
 gen: tenant weight prompt expected seed retain task about (what stays of the task) state epoch
      n (tokens logged) cancel charged entry owner
@@ -40,6 +43,8 @@ local MODEL_FULL, TENANT_FULL, TAKEN = 6, 7, 8
 local QUEUED, DISPATCHED, RUNNING, FINISHED, STATE_CANCELLED, FAILED = 1, 2, 3, 4, 5, 6
 local REASON_CANCELLED, REASON_ERROR = 3, 4
 local WORKERS_MAX, WORKER_KEPT_MS = 256, 60000
+local DEAD_MAX = 1000
+local BEAT_MS, SILENCE_MS = 500, 1500
 
 -- redis.call is not there yet while the library loads.
 local function call(...)
@@ -70,8 +75,9 @@ local function written(status, g)
   return {status, g and g.cancel or 0, g and g.n or 0}
 end
 
-local function leased(g, epoch)
-  return g.state == RUNNING and g.epoch == epoch
+-- `owner` empty: whoever has the epoch. After a loss of Redis two workers may have the same one.
+local function leased(g, epoch, owner)
+  return g.state == RUNNING and g.epoch == epoch and (owner == '' or owner == g.owner)
 end
 
 -- ---- fairness ----
@@ -119,15 +125,36 @@ local function acknowledge(k, entry)
   call('XACK', k.tasks, 'w', entry .. '-0')
 end
 
--- Delivers the next `count` entries; returns them.
+-- The stream or its group is gone, or not what `ready` says: made again from `ready`.
+local function rebuild(k)
+  local waiting, last = call('ZRANGE', k.ready, 0, -1), number(call('HGET', k.meta, 'entry'))
+  call('DEL', k.tasks, k.ready)
+  call('HSET', k.meta, 'taken', last)
+  call('XGROUP', 'CREATE', k.tasks, 'w', '0', 'MKSTREAM', 'ENTRIESREAD', 0)
+  if last > 0 then
+    local id = string.format('%.0f-0', last)
+    call('XSETID', k.tasks, id, 'ENTRIESADDED', last, 'MAXDELETEDID', id)
+    call('XGROUP', 'SETID', k.tasks, 'w', id, 'ENTRIESREAD', last)
+  end
+  for _, id in ipairs(waiting) do enqueue(k, id, 0) end
+end
+
+-- Delivers the next `count` entries; returns them, or nil when the stream had to be made again.
 local function deliver(k, count)
-  local read = call('XREADGROUP', 'GROUP', 'w', 'w', 'COUNT', count, 'STREAMS', k.tasks, '>')
-  local entries = read and read[1] and read[1][2] or {}
-  if #entries ~= count then error('the queue of ' .. k.tasks .. ' is damaged') end
+  local read = redis.pcall('XREADGROUP', 'GROUP', 'w', 'w', 'COUNT', count, 'STREAMS', k.tasks, '>')
+  local entries = read and not read.err and read[1] and read[1][2] or {}
+  if #entries ~= count then return rebuild(k) end
   local taken = call('HINCRBY', k.meta, 'taken', count)
   -- Redis 7.0 forgets entries-read when it replays XREADGROUP from the AOF, and lag with it.
   call('XGROUP', 'SETID', k.tasks, 'w', entries[count][1], 'ENTRIESREAD', taken)
   return entries
+end
+
+-- Takes the first of `ready`, which is next in line; returns its entry's number.
+local function deliver_next(k, id)
+  local entry = (deliver(k, 1) or deliver(k, 1))[1][1]
+  call('ZREM', k.ready, id)
+  return string.match(entry, '^%d+')
 end
 
 -- Takes cancelled entries from the front, so that they do not count as waiting.
@@ -137,7 +164,7 @@ local function skip_tombstones(k)
   local stop = head[2] and head[2] - 1 or number(marks[2])
   local count = stop - number(marks[1])
   if count <= 0 then return end
-  for _, entry in ipairs(deliver(k, count)) do call('XACK', k.tasks, 'w', entry[1]) end
+  for _, entry in ipairs(deliver(k, count) or {}) do call('XACK', k.tasks, 'w', entry[1]) end
 end
 
 -- Cuts the stream before its oldest entry that is pending or not delivered.
@@ -218,10 +245,10 @@ local function live_slots(k, alive_ms)
   return slots
 end
 
--- Moves the first task of the tenant with the smallest tag.
+-- Moves the first task of the tenant with the smallest tag; one that Redis lost only goes.
 local function dispatch_one(k, tenant, start, wait, id, gen)
   local g = gen_read(gen)
-  local finish = start + (g.prompt + g.expected) / g.weight
+  local finish = g and start + (g.prompt + g.expected) / g.weight or start
   call('ZREM', wait, id)
   call('HINCRBY', k.meta, 'waiting', -1)
   call('HSET', k.meta, 'v', start)
@@ -232,8 +259,10 @@ local function dispatch_one(k, tenant, start, wait, id, gen)
     call('ZADD', k.debt, finish, tenant)
   end
   call('ZREMRANGEBYSCORE', k.debt, '-inf', start)
+  if not g then return 0 end
   local entry = enqueue(k, id, g.epoch)
   call('HSET', gen, 'state', DISPATCHED, 'entry', entry, 'charged', g.prompt + g.expected)
+  return 1
 end
 
 local function candidates(keys, args)
@@ -255,8 +284,7 @@ local function dispatch(keys, args)
     local wait = waits[head[1]]
     local id = wait and call('ZRANGE', wait, 0, 0)[1]
     if not id or not gens[id] then more = 1 break end
-    dispatch_one(k, head[1], tonumber(head[2]), wait, id, gens[id])
-    moved = moved + 1
+    moved = moved + dispatch_one(k, head[1], tonumber(head[2]), wait, id, gens[id])
   end
   if moved > 0 then call('PUBLISH', args[2], 't') end
   return {moved, more}
@@ -279,9 +307,7 @@ end
 
 -- To the end of the line, as it is.
 local function pass_on(k, id, gen)
-  local entry = deliver(k, 1)[1][1]
-  call('XACK', k.tasks, 'w', entry)
-  call('ZREM', k.ready, id)
+  acknowledge(k, deliver_next(k, id))
   call('HSET', gen, 'entry', enqueue(k, id, call('HGET', gen, 'epoch')))
 end
 
@@ -291,22 +317,27 @@ local function logged(log)
   return table.concat(tokens, ' ')
 end
 
-local function take(k, id, gen, log, worker, numerics, deadline)
-  deliver(k, 1)
-  call('ZREM', k.ready, id)
-  call('ZADD', k.leases, deadline, id)
+-- The first lease: from now on reclaim watches over Redis.
+local function lease(k, id, now, lease_ms)
+  if call('ZCARD', k.leases) == 0 then call('HSET', k.meta, 'beat', now) end
+  call('ZADD', k.leases, now + lease_ms, id)
+end
+
+local function take(k, id, gen, log, worker, numerics, lease_ms)
+  local entry = deliver_next(k, id)
+  lease(k, id, now_ms(), lease_ms)
   local g = gen_read(gen)
-  call('HSET', gen, 'state', RUNNING, 'owner', worker, 'pnum', numerics, 'pn', g.n)
+  call('HSET', gen, 'state', RUNNING, 'owner', worker, 'pnum', numerics, 'pn', g.n, 'entry', entry)
   call('HDEL', gen, 'given')
-  local f = call('HMGET', gen, 'task', 'num')
-  return {id, g.epoch, f[1] or '', logged(log), f[2] or '', g.cancel}
+  local f = call('HMGET', gen, 'task', 'num', 'about')
+  return {id, g.epoch, f[1] or '', logged(log), f[2] or '', g.cancel,
+    {g.tenant, g.weight, g.prompt, g.expected, g.seed, g.retain, f[3] or ''}}
 end
 
 local function pull(keys, args)
   local k = {tasks = keys[1], ready = keys[2], leases = keys[3], meta = keys[4], alive = keys[5],
     workers = keys[6]}
   local place, passed, more, taken = {}, {}, 0, {}
-  local deadline = now_ms() + args[4]
   for i = 1, #args - 5 do place[args[5 + i]] = 5 + 2 * i end
   while #taken < tonumber(args[3]) do
     skip_tombstones(k)
@@ -314,8 +345,10 @@ local function pull(keys, args)
     if not id or passed[id] then break end
     local at = place[id]
     if not at then more = 1 break end
-    if suits(k, keys[at], args[2], args[5]) then
-      taken[#taken + 1] = take(k, id, keys[at], keys[at + 1], args[1], args[2], deadline)
+    if call('EXISTS', keys[at]) == 0 then -- lost; its gateway submits it again
+      acknowledge(k, deliver_next(k, id))
+    elseif suits(k, keys[at], args[2], args[5]) then
+      taken[#taken + 1] = take(k, id, keys[at], keys[at + 1], args[1], args[2], args[4])
     else
       passed[id] = true
       pass_on(k, id, keys[at])
@@ -325,22 +358,22 @@ local function pull(keys, args)
   return {more, taken}
 end
 
--- ---- append: KEYS gen log leases   ARGV id epoch first lease_ms hint, token[/logprobs]...
+-- ---- append: KEYS gen log leases   ARGV id epoch first lease_ms hint owner, token[/logprobs]...
 
 -- Are the tokens of ARGV that are logged already the logged ones?
 local function repeats(log, first, last, args)
   local entries = call('XRANGE', log, string.format('%.0f-0', first),
     string.format('%.0f-0', last))
   for i, entry in ipairs(entries) do
-    if entry[2][2] ~= string.match(args[5 + i], '^%d+') then return false end
+    if entry[2][2] ~= string.match(args[6 + i], '^%d+') then return false end
   end
   return #entries == last - first + 1
 end
 
 local function log_tokens(k, g, first, args, hint)
   local from = g.n - first + 2
-  for i = from, #args - 5 do
-    local token, logprobs = string.match(args[5 + i], '^(%d+)/?(.*)$')
+  for i = from, #args - 6 do
+    local token, logprobs = string.match(args[6 + i], '^(%d+)/?(.*)$')
     local entry = string.format('%.0f-0', first + i - 1)
     if logprobs == '' then
       call('XADD', k.log, entry, 't', token)
@@ -349,16 +382,16 @@ local function log_tokens(k, g, first, args, hint)
     end
   end
   if g.n == 0 then call('HSET', k.gen, 'num', call('HGET', k.gen, 'pnum')) end
-  call('HSET', k.gen, 'n', first + #args - 6)
-  call('PUBLISH', hint, string.format('%.0f 0 ', g.n + 1) .. table.concat(args, ' ', 5 + from))
-  g.n = first + #args - 6
+  call('HSET', k.gen, 'n', first + #args - 7)
+  call('PUBLISH', hint, string.format('%.0f 0 ', g.n + 1) .. table.concat(args, ' ', 6 + from))
+  g.n = first + #args - 7
 end
 
 local function append(keys, args)
   local k = {gen = keys[1], log = keys[2], leases = keys[3]}
-  local g, first, count = gen_read(k.gen), tonumber(args[3]), #args - 5
+  local g, first, count = gen_read(k.gen), tonumber(args[3]), #args - 6
   if not g then return written(NOT_FOUND) end
-  if not leased(g, tonumber(args[2])) then return written(LEASE_LOST, g) end
+  if not leased(g, tonumber(args[2]), args[6]) then return written(LEASE_LOST, g) end
   if g.cancel == 1 then return written(CANCELLED, g) end
   if first > g.n + 1 then return written(GAP, g) end
   local known = math.min(g.n, first + count - 1)
@@ -369,7 +402,7 @@ local function append(keys, args)
 end
 
 -- ---- finish: KEYS gen log leases tasks ready tenants debt meta
--- ARGV id epoch last reason hint sched model detail
+-- ARGV id epoch last reason hint sched model detail owner
 
 local function finish(keys, args)
   local k = {gen = keys[1], log = keys[2], leases = keys[3], tasks = keys[4], ready = keys[5],
@@ -379,7 +412,7 @@ local function finish(keys, args)
   if g.state >= FINISHED and g.epoch == tonumber(args[2]) and g.owner ~= '' then
     return written(OK, g)
   end
-  if not leased(g, tonumber(args[2])) then return written(LEASE_LOST, g) end
+  if not leased(g, tonumber(args[2]), args[9]) then return written(LEASE_LOST, g) end
   if reason ~= REASON_CANCELLED and tonumber(args[3]) ~= g.n then return written(GAP, g) end
   end_generation(k, g, state_of(reason), reason, args[8])
   release(k, g, args[1])
@@ -395,7 +428,7 @@ end
 local function renew(keys, args)
   local g = gen_read(keys[1])
   if not g then return written(NOT_FOUND) end
-  if not leased(g, tonumber(args[2])) or g.owner ~= args[3] then return written(LEASE_LOST, g) end
+  if not leased(g, tonumber(args[2]), args[3]) then return written(LEASE_LOST, g) end
   local lease = tonumber(args[4])
   call('ZADD', keys[2], 'XX', lease == 0 and 0 or now_ms() + lease, args[1])
   if lease == 0 then
@@ -405,8 +438,22 @@ local function renew(keys, args)
   return written(OK, g)
 end
 
--- ---- reclaim: KEYS tasks ready leases meta tenants debt, gen log...
--- ARGV fruitless_max work sched model, id hint...
+-- ---- reclaim: KEYS tasks ready leases meta tenants debt dead, gen log...
+-- ARGV fruitless_max work sched model lease_ms, id hint...
+
+-- A Redis that was away or stood still makes every lease look expired, though their workers could
+-- not renew them. All reclaims come by here twice a second while there are leases: where the last
+-- was longer ago, or the clock was set, nothing expires until one lease from now.
+local function was_silent(k, now, lease_ms)
+  local f = call('HMGET', k.meta, 'beat', 'since')
+  local silence, since = now - number(f[1]), number(f[2])
+  if math.abs(silence) > SILENCE_MS then
+    since = now
+    call('HSET', k.meta, 'since', since)
+  end
+  if math.abs(silence) >= BEAT_MS then call('HSET', k.meta, 'beat', now) end
+  return now - since < tonumber(lease_ms)
+end
 
 -- Deliveries in a row that came to nothing. A worker that gave back what it could have gone on with
 -- (it ends, or lacks memory) is not to blame.
@@ -415,6 +462,12 @@ local function fruitless_of(k, g)
   local f = call('HMGET', k.gen, 'given', 'num', 'pnum')
   if f[1] and (g.n == 0 or f[2] == f[3]) then return g.fruitless end
   return g.fruitless + 1
+end
+
+-- What nobody could run is kept for the operator.
+local function bury(k, g, id, detail)
+  call('XADD', k.dead, 'MAXLEN', DEAD_MAX, '*', 'g', id, 't', g.tenant, 'e', g.epoch, 'n', g.n,
+    'd', detail)
 end
 
 -- True when the generation is queued again, false when it ended.
@@ -430,6 +483,7 @@ local function reclaim_one(k, g, id, fruitless_max)
   local reason = g.cancel == 1 and REASON_CANCELLED or REASON_ERROR
   local detail = g.cancel == 1 and '' or 'given up: ' .. fruitless .. ' workers made no progress'
   call('HSET', k.gen, 'owner', '')
+  if g.cancel == 0 then bury(k, g, id, detail) end
   end_generation(k, g, state_of(reason), reason, detail)
   settle(k, g, g.prompt + g.n)
   return false
@@ -437,13 +491,14 @@ end
 
 local function reclaim(keys, args)
   local k = {tasks = keys[1], ready = keys[2], leases = keys[3], meta = keys[4], tenants = keys[5],
-    debt = keys[6]}
+    debt = keys[6], dead = keys[7]}
   local requeued, ended, now = 0, 0, now_ms()
-  for i = 1, (#args - 4) / 2 do
-    local id = args[3 + 2 * i]
+  local expired = was_silent(k, now, args[5]) and 0 or now -- what is given back has deadline 0
+  for i = 1, (#args - 5) / 2 do
+    local id = args[4 + 2 * i]
     local deadline = call('ZSCORE', k.leases, id)
-    if deadline and tonumber(deadline) <= now then
-      k.gen, k.log, k.hint = keys[5 + 2 * i], keys[6 + 2 * i], args[4 + 2 * i]
+    if deadline and tonumber(deadline) <= expired then
+      k.gen, k.log, k.hint = keys[6 + 2 * i], keys[7 + 2 * i], args[5 + 2 * i]
       local g = gen_read(k.gen)
       if not g then
         call('ZREM', k.leases, id)
@@ -465,7 +520,7 @@ end
 -- ---- cancel: KEYS gen log wait tenants debt meta tasks ready leases
 -- ARGV id hint sched model control tenant
 
-local function cancel_queued(k, g, id)
+local function leave_backlog(k, g, id)
   call('ZREM', k.wait, id)
   call('HINCRBY', k.meta, 'waiting', -1)
   if call('EXISTS', k.wait) == 1 then return end
@@ -492,7 +547,7 @@ local function cancel(keys, args)
     g.cancel = 1
   end
   if g.state == QUEUED or g.state == DISPATCHED then
-    if g.state == QUEUED then cancel_queued(k, g, id) else cancel_dispatched(k, g, id) end
+    if g.state == QUEUED then leave_backlog(k, g, id) else cancel_dispatched(k, g, id) end
     end_generation(k, g, STATE_CANCELLED, REASON_CANCELLED, '')
     reset_if_idle(k)
     call('PUBLISH', args[3], args[4])
@@ -500,6 +555,50 @@ local function cancel(keys, args)
     call('PUBLISH', args[5], 'c ' .. id)
   end
   return {OK, g.state, g.cancel, g.n, g.epoch, g.finish, g.tenant, g.seed, g.owner}
+end
+
+-- ---- restore: KEYS gen log leases tasks ready tenants debt meta wait
+-- ARGV id epoch owner numerics lease_ms tenant weight prompt expected seed retain_s task about
+
+-- May what its worker had taken before Redis lost it be given back to it? Epochs only grow, and of
+-- two that have the same one the first to be known again keeps it.
+local function is_behind(g, epoch, owner)
+  if g.state >= FINISHED or g.epoch > epoch then return false end
+  return g.state < RUNNING or g.epoch < epoch or g.owner == owner
+end
+
+local function recreate(k, args)
+  call('HSET', k.gen, 'tenant', args[6], 'weight', args[7], 'prompt', args[8], 'expected', args[9],
+    'seed', args[10], 'state', RUNNING, 'epoch', args[2], 'n', 0, 'retain', args[11],
+    'task', args[12], 'about', args[13])
+  return gen_read(k.gen)
+end
+
+local function take_out(k, g, id)
+  if g.state == QUEUED then
+    leave_backlog(k, g, id)
+  elseif g.state == DISPATCHED then
+    call('ZREM', k.ready, id)
+    skip_tombstones(k)
+  else
+    release(k, g, id)
+  end
+end
+
+local function restore(keys, args)
+  local k = {gen = keys[1], log = keys[2], leases = keys[3], tasks = keys[4], ready = keys[5],
+    tenants = keys[6], debt = keys[7], meta = keys[8], wait = keys[9]}
+  local id, epoch, g = args[1], tonumber(args[2]), gen_read(k.gen)
+  if g and (g.tenant ~= args[6] or not is_behind(g, epoch, args[3])) then
+    return written(LEASE_LOST, g)
+  end
+  if g then take_out(k, g, id) else g = recreate(k, args) end
+  settle(k, g, g.prompt + g.expected)
+  lease(k, id, now_ms(), args[5])
+  call('HSET', k.gen, 'state', RUNNING, 'epoch', epoch, 'owner', args[3], 'pnum', args[4],
+    'pn', g.n, 'entry', 0, 'charged', g.prompt + g.expected)
+  trim(k)
+  return written(OK, g)
 end
 
 -- ---- beat: KEYS alive workers figures   ARGV worker record sched model figures
@@ -550,5 +649,6 @@ register('fx3_finish', finish)
 register('fx3_renew', renew)
 register('fx3_reclaim', reclaim)
 register('fx3_cancel', cancel)
+register('fx3_restore', restore)
 register('fx3_beat', beat)
 redis.register_function{function_name = 'fx3_stats', callback = stats, flags = {'no-writes'}}

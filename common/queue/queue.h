@@ -152,7 +152,9 @@ typedef void (*fx_queue_on_count)(void *ctx, const struct fx_count_result *resul
  *  free slots. Any number of callers at once. */
 FX_MUST bool fx_queue_dispatch(fx_queue *queue, uint32_t model, fx_queue_on_count done, void *ctx,
                                fx_error *err);
-/** Takes back expired leases of a model: queued again with epoch + 1, or ended. */
+/** Takes back expired leases of a model: queued again with epoch + 1, or ended. To be called twice
+ *  a second at least: when Redis heard none for 1.5 s it was away, or stood still, and nothing
+ *  expires until one lease later. */
 FX_MUST bool fx_queue_reclaim(fx_queue *queue, uint32_t model, fx_queue_on_count done, void *ctx,
                               fx_error *err);
 
@@ -244,6 +246,11 @@ FX_MUST bool fx_queue_beat(fx_queue *queue, const struct fx_beat *beat, fx_queue
 FX_MUST bool fx_queue_forget(fx_queue *queue, uint32_t model, fx_queue_on_beat done, void *ctx,
                              fx_error *err);
 
+/** What a submission said besides the task: for fx_queue_restore(). */
+struct fx_task_terms {
+    uint64_t tenant, seed;
+    uint32_t weight, prompt_tokens, expected_tokens, retain_s;
+};
 struct fx_task {
     fx_gen_id id;
     uint32_t epoch;
@@ -252,6 +259,8 @@ struct fx_task {
     uint32_t logged_count;
     const char *numerics_id; /* of the worker that logged the first token; "" when none did */
     bool cancelled;          /* finish it at once with FX_FINISH_CANCELLED */
+    struct fx_task_terms terms;
+    fx_span about; /* of the submission */
 };
 struct fx_pull {
     uint32_t model;
@@ -277,6 +286,8 @@ struct fx_append {
     const struct fx_logprob *logprobs; /* [count][logprobs_each]; copied; NULL: none */
     uint32_t logprobs_each;            /* 0..FX_LOGPROBS_MAX; then count is bounded by
                                           FX_QUEUE_APPEND_LOGPROBS_MAX */
+    const char *worker; /* only if it owns the lease; NULL: whoever has the epoch. A Redis that lost
+                           its last second may give two workers the same one */
 };
 struct fx_write_result {
     enum fx_queue_status status; /* OK, NOT_FOUND, LEASE_LOST, GAP, ABANDON, CANCELLED */
@@ -302,6 +313,7 @@ struct fx_gen_end {
     uint32_t last; /* number of the last token; GAP if Redis has another, but when cancelled */
     enum fx_finish reason;
     const char *detail; /* NULL = none; cut at FX_QUEUE_DETAIL_MAX */
+    const char *worker; /* as fx_append's */
 };
 /** Ends a generation: finish record, settled cost, lease and queue entry gone, expiry set.
  *  Idempotent for its epoch. May follow the last append in the same pipeline. */
@@ -318,6 +330,23 @@ struct fx_renew {
 };
 FX_MUST bool fx_queue_renew(fx_queue *queue, const struct fx_renew *renew, fx_queue_on_write done,
                             void *ctx, fx_error *err);
+
+struct fx_restore {
+    uint32_t model;
+    fx_gen_id id;
+    uint32_t epoch;
+    const char *worker, *numerics_id;
+    struct fx_task_terms terms;
+    fx_span task, about;
+};
+/** Gives a generation back to the worker that had it when Redis lost what it had acknowledged: the
+ *  generation is made again where it is missing, and leased to the worker under its epoch. `last`
+ *  tells what the log still has; what follows is appended, and finished, again. LEASE_LOST: it has
+ *  ended, or another has it under this epoch or a later one. Only for a worker that knows that
+ *  Redis is another (fx_redis_report's run_id), and that was heard less than retain_s ago: what
+ *  ended since cannot have expired. */
+FX_MUST bool fx_queue_restore(fx_queue *queue, const struct fx_restore *restore,
+                              fx_queue_on_write done, void *ctx, fx_error *err);
 
 enum fx_work_event {
     FX_WORK_TASKS,  /* tasks were dispatched, or may have been while disconnected: pull */

@@ -6,6 +6,8 @@ enum {
     TENANTS_MAX = 16,    /* of one dispatch */
     TENANT_IDS_MAX = 16, /* of each */
     RECLAIM_MAX = 32,    /* leases of one reclaim */
+    RECLAIM_KEYS = 7,
+    RECLAIM_ARGS = 5,
     ROUNDS_MAX = 8,
     ID_LEN = 2 * FX_GEN_ID_BYTES,
 };
@@ -192,12 +194,14 @@ static void on_reclaimed(fx_queue_call *call, const redisReply *reply, const fx_
 }
 
 struct leases {
-    fx_span keys[6 + 2 * RECLAIM_MAX], args[4 + 2 * RECLAIM_MAX];
-    struct fx_key fixed[6], numbers[3], gen[RECLAIM_MAX], log[RECLAIM_MAX], hint[RECLAIM_MAX];
+    fx_span keys[RECLAIM_KEYS + 2 * RECLAIM_MAX], args[RECLAIM_ARGS + 2 * RECLAIM_MAX];
+    struct fx_key fixed[RECLAIM_KEYS], numbers[4], gen[RECLAIM_MAX], log[RECLAIM_MAX], hint[RECLAIM_MAX];
 };
 
 static size_t leases_fill(struct leases *out, fx_queue_call *call, const redisReply *ids) {
-    static const char *const fixed[] = {"tasks", "ready", "leases", "meta", "tenants", "debt"};
+    static const char *const fixed[] = {"tasks",   "ready", "leases", "meta",
+                                        "tenants", "debt",  "dead"};
+    _Static_assert(FX_COUNT(fixed) == RECLAIM_KEYS, "one name a key");
     size_t n = 0;
     for (; n < FX_COUNT(fixed); n++)
         out->keys[n] = fx_key_model(&out->fixed[n], call->model, fixed[n]);
@@ -205,6 +209,7 @@ static size_t leases_fill(struct leases *out, fx_queue_call *call, const redisRe
     out->args[1] = fx_key_model(&out->numbers[1], call->model, FX_KEY_WORK);
     out->args[2] = fx_span_str(FX_KEY_HINTS);
     out->args[3] = fx_key_number(&out->numbers[2], call->model);
+    out->args[4] = fx_key_number(&out->numbers[3], call->queue->opts.lease_ms);
     for (size_t i = 0; i < ids->elements && i < RECLAIM_MAX; i++, n += 2) {
         fx_span id = fx_queue__text(ids, i);
         out->keys[n] = fx_key_text(&out->gen[i], call->model, "gen", id);

@@ -31,12 +31,25 @@ static size_t tokens_max(const redisReply *tasks) {
     return total;
 }
 
-/* id epoch task logged numerics cancel; `room` is moved past the tokens used. */
+/* tenant weight prompt expected seed retain about. */
+static void terms_read(const redisReply *reply, struct fx_task *out) {
+    out->terms = (struct fx_task_terms){
+        .tenant = fx_queue__item(reply, 0),
+        .weight = (uint32_t)fx_queue__item(reply, 1),
+        .prompt_tokens = (uint32_t)fx_queue__item(reply, 2),
+        .expected_tokens = (uint32_t)fx_queue__item(reply, 3),
+        .seed = fx_queue__item(reply, 4),
+        .retain_s = (uint32_t)fx_queue__item(reply, 5),
+    };
+    out->about = fx_queue__text(reply, 6);
+}
+
+/* id epoch task logged numerics cancel terms; `room` is moved past the tokens used. */
 static FX_MUST bool task_read(const redisReply *reply, uint32_t **room, char *numerics,
                               struct fx_task *out, fx_error *err) {
     fx_span logged = fx_queue__text(reply, 3), name = fx_queue__text(reply, 4);
     uint32_t count = 0, max = (uint32_t)(logged.len / 2 + 1);
-    if (!fx_queue__is_array(reply, 6) || !fx_queue__id(fx_queue__text(reply, 0), &out->id) ||
+    if (!fx_queue__is_array(reply, 7) || !fx_queue__id(fx_queue__text(reply, 0), &out->id) ||
         max > FX_QUEUE_PREFIX_MAX || !fx_queue__tokens(logged, *room, NULL, max, &count)) {
         fx_queue__odd_reply("pull", err);
         return false;
@@ -49,6 +62,7 @@ static FX_MUST bool task_read(const redisReply *reply, uint32_t **room, char *nu
     out->logged_count = count;
     out->numerics_id = numerics;
     out->cancelled = fx_queue__item(reply, 5) != 0;
+    terms_read(reply->element[6], out);
     *room += count;
     return true;
 }

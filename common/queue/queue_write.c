@@ -4,7 +4,8 @@
 
 enum {
     TOKEN_DIGITS = 10,
-    APPEND_WORDS = 11,
+    APPEND_ARGS = 6,
+    APPEND_WORDS = 12,
     APPEND_WORD_BYTES = FX_KEY_MAX + 32,
     WORD_BYTES_MAX = TOKEN_DIGITS + 1 + FX_LOGPROBS_TEXT_MAX,
     WORDS_BYTES_MAX = FX_QUEUE_APPEND_LOGPROBS_MAX * WORD_BYTES_MAX,
@@ -46,6 +47,10 @@ static void on_appended(fx_queue_call *call, const redisReply *reply, const fx_e
     done(ctx, index, err ? NULL : &result, err);
 }
 
+static fx_span owner_of(const char *worker) {
+    return fx_span_str(worker ? worker : "");
+}
+
 /* ---- append ---- */
 
 /* A token as append takes it: "12", or "12/logprobs". */
@@ -70,15 +75,15 @@ static FX_MUST bool append_send(fx_queue_call *call, const struct fx_append *app
     fx_span keys_in[] = {fx_key_gen(&keys[0], append->model, "gen", &append->id),
                          fx_key_gen(&keys[1], append->model, "log", &append->id),
                          fx_key_model(&keys[2], append->model, "leases")};
-    fx_span args[5 + FX_QUEUE_APPEND_MAX] = {
+    fx_span args[APPEND_ARGS + FX_QUEUE_APPEND_MAX] = {
         fx_key_id(&id, &append->id), fx_key_number(&epoch, append->epoch),
         fx_key_number(&first, append->first), fx_key_number(&lease, call->queue->opts.lease_ms),
-        fx_key_gen(&hint, append->model, "hint", &append->id)};
+        fx_key_gen(&hint, append->model, "hint", &append->id), owner_of(append->worker)};
     for (uint32_t i = 0; i < append->count; i++)
-        args[5 + i] = word_put(append, i, &words);
+        args[APPEND_ARGS + i] = word_put(append, i, &words);
     FX_ASSERT(fx_buf_fits(&words));
     struct fx_redis_fcall fcall = {"fx3_append", keys_in, FX_COUNT(keys_in), args,
-                                   5 + append->count};
+                                   APPEND_ARGS + append->count};
     return fx_queue__fcall(call, &fcall, err);
 }
 
@@ -148,6 +153,7 @@ static FX_MUST bool finish_send(fx_queue_call *call, const struct fx_gen_end *en
         fx_span_str(FX_KEY_HINTS),
         fx_key_number(&numbers[3], end->model),
         detail,
+        owner_of(end->worker),
     };
     struct fx_redis_fcall fcall = {"fx3_finish", keys_in, FX_COUNT(keys_in), args, FX_COUNT(args)};
     return fx_queue__fcall(call, &fcall, err);
@@ -187,4 +193,44 @@ bool fx_queue_renew(fx_queue *queue, const struct fx_renew *renew, fx_queue_on_w
     if (!fx_queue__call(queue, on_written, ctx, &call, err)) return false;
     call->done.write = done;
     return fx_queue__sent(call, renew_send(call, renew, err));
+}
+
+/* ---- restore ---- */
+
+static FX_MUST bool restore_send(fx_queue_call *call, const struct fx_restore *restore,
+                                 fx_error *err) {
+    static const char *const fixed[] = {"leases", "tasks", "ready", "tenants", "debt", "meta"};
+    const struct fx_task_terms *terms = &restore->terms;
+    struct fx_key keys[9], id, tenant, numbers[7];
+    fx_span keys_in[9] = {fx_key_gen(&keys[0], restore->model, "gen", &restore->id),
+                          fx_key_gen(&keys[1], restore->model, "log", &restore->id)};
+    for (size_t i = 0; i < FX_COUNT(fixed); i++)
+        keys_in[2 + i] = fx_key_model(&keys[2 + i], restore->model, fixed[i]);
+    keys_in[8] =
+        fx_key_text(&keys[8], restore->model, "wait", fx_key_number(&tenant, terms->tenant));
+    fx_span args[] = {
+        fx_key_id(&id, &restore->id),
+        fx_key_number(&numbers[0], restore->epoch),
+        fx_span_str(restore->worker),
+        fx_span_str(restore->numerics_id),
+        fx_key_number(&numbers[1], call->queue->opts.lease_ms),
+        tenant.span,
+        fx_key_number(&numbers[2], terms->weight),
+        fx_key_number(&numbers[3], terms->prompt_tokens),
+        fx_key_number(&numbers[4], terms->expected_tokens),
+        fx_key_number(&numbers[5], terms->seed),
+        fx_key_number(&numbers[6], terms->retain_s),
+        restore->task,
+        restore->about,
+    };
+    struct fx_redis_fcall fcall = {"fx3_restore", keys_in, FX_COUNT(keys_in), args, FX_COUNT(args)};
+    return fx_queue__fcall(call, &fcall, err);
+}
+
+bool fx_queue_restore(fx_queue *queue, const struct fx_restore *restore, fx_queue_on_write done,
+                      void *ctx, fx_error *err) {
+    fx_queue_call *call;
+    if (!fx_queue__call(queue, on_written, ctx, &call, err)) return false;
+    call->done.write = done;
+    return fx_queue__sent(call, restore_send(call, restore, err));
 }

@@ -18,6 +18,7 @@ enum {
     STOP_IDS_MAX = 64,
     EXPECTED_TOKENS_MAX = 512, /* what a fair share is charged before the real length is known */
     DISPATCH_TICK_MS = 100,
+    RECLAIM_TICK_MS_MAX = 400, /* reclaims are also how Redis's silences are noticed */
     STATS_TICK_MS = 500,
     FORGET_MS = 600000,    /* a model without workers and work is kept for so long */
     STATS_FRESH_MS = 1500, /* older ones are read again before a submission is judged by them */

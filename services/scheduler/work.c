@@ -84,8 +84,10 @@ static FX_MUST bool tick_open(struct scheduler_app *app, uint32_t ms, event_call
 }
 
 bool work_ticks_open(struct scheduler_app *app, fx_error *err) {
+    uint32_t reclaim_ms = app->config->lease_ms / 4;
+    if (reclaim_ms > RECLAIM_TICK_MS_MAX) reclaim_ms = RECLAIM_TICK_MS_MAX;
     return tick_open(app, DISPATCH_TICK_MS, on_dispatch_tick, &app->dispatch_tick, err) &&
-           tick_open(app, app->config->lease_ms / 4, on_reclaim_tick, &app->reclaim_tick, err) &&
+           tick_open(app, reclaim_ms, on_reclaim_tick, &app->reclaim_tick, err) &&
            tick_open(app, STATS_TICK_MS, on_stats_tick, &app->stats_tick, err);
 }
 

@@ -107,6 +107,7 @@ static struct fx_append append_of(const worker_io *io, const struct gen *gen) {
         .count = last - first < most ? last - first + 1 : most,
         .logprobs = logprobs ? gen_logprobs(gen, first) : NULL,
         .logprobs_each = logprobs ? gen->logprobs_each : 0,
+        .worker = io->opts.worker,
     };
 }
 
@@ -172,8 +173,8 @@ static const char *detail_of(const struct gen *gen) {
 }
 
 static void send_finish(worker_io *io, struct gen *gen) {
-    const struct fx_gen_end end = {io->model, gen->id,     gen->epoch,
-                                   gen->have, gen->finish, detail_of(gen)};
+    const struct fx_gen_end end = {io->model,   gen->id,        gen->epoch,     gen->have,
+                                   gen->finish, detail_of(gen), io->opts.worker};
     fx_error err = {0};
     if (!fx_queue_finish(io->queue, &end, on_finish, gen, &err)) return;
     gen->finishing = true;

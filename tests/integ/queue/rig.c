@@ -173,7 +173,7 @@ struct rig_tasks rig_pull_as(struct rig *rig, const char *worker, const char *nu
 struct fx_write_result rig_append(struct rig *rig, uint32_t n, uint32_t epoch, uint32_t first,
                                   const uint32_t *tokens, uint32_t count) {
     struct fx_write_result result = {0};
-    struct fx_append append = {RIG_MODEL, rig_id(n), epoch, first, tokens, count, NULL, 0};
+    struct fx_append append = {RIG_MODEL, rig_id(n), epoch, first, tokens, count, NULL, 0, NULL};
     AWAIT(rig, result, fx_queue_append(rig->queue, &append, on_write, &to, &to.err));
     return result;
 }
@@ -181,7 +181,7 @@ struct fx_write_result rig_append(struct rig *rig, uint32_t n, uint32_t epoch, u
 struct fx_write_result rig_finish(struct rig *rig, uint32_t n, uint32_t epoch, uint32_t last,
                                   enum fx_finish reason) {
     struct fx_write_result result = {0};
-    struct fx_gen_end end = {RIG_MODEL, rig_id(n), epoch, last, reason, "why"};
+    struct fx_gen_end end = {RIG_MODEL, rig_id(n), epoch, last, reason, "why", NULL};
     AWAIT(rig, result, fx_queue_finish(rig->queue, &end, on_write, &to, &to.err));
     return result;
 }

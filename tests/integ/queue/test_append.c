@@ -128,9 +128,9 @@ static void largest(struct rig *rig) {
 
 static void bad_arguments(struct rig *rig) {
     struct fx_append bad[] = {
-        {RIG_MODEL, rig_id(1), 1, 0, tokens, 1,                       NULL, 0},
-        {RIG_MODEL, rig_id(1), 1, 1, tokens, 0,                       NULL, 0},
-        {RIG_MODEL, rig_id(1), 1, 1, tokens, FX_QUEUE_APPEND_MAX + 1, NULL, 0},
+        {RIG_MODEL, rig_id(1), 1, 0, tokens, 1,                       NULL, 0, NULL},
+        {RIG_MODEL, rig_id(1), 1, 1, tokens, 0,                       NULL, 0, NULL},
+        {RIG_MODEL, rig_id(1), 1, 1, tokens, FX_QUEUE_APPEND_MAX + 1, NULL, 0, NULL},
     };
     for (size_t i = 0; i < FX_TEST_COUNT(bad); i++) {
         fx_error err = {0};
@@ -160,7 +160,8 @@ static void many_in_one_write(struct rig *rig) {
     rig_beat(rig, "w", 8);
     for (uint32_t n = 0; n < 8; n++) {
         (void)rig_submit(rig, n, 1);
-        appends[n] = (struct fx_append){RIG_MODEL, rig_id(n), 1, 1, tokens, 1 + n % 5, NULL, 0};
+        appends[n] =
+            (struct fx_append){RIG_MODEL, rig_id(n), 1, 1, tokens, 1 + n % 5, NULL, 0, NULL};
     }
     (void)rig_dispatch(rig);
     assert_int_equal(rig_pull(rig, "w", 8).count, 8);
@@ -180,7 +181,7 @@ static void many_is_all_or_nothing(struct rig *rig) {
     fx_error err = {0};
     rig_running(rig, 1);
     for (size_t i = 0; i < FX_TEST_COUNT(appends); i++)
-        appends[i] = (struct fx_append){RIG_MODEL, rig_id(1), 1, 1, tokens, 1, NULL, 0};
+        appends[i] = (struct fx_append){RIG_MODEL, rig_id(1), 1, 1, tokens, 1, NULL, 0, NULL};
     assert_false(
         fx_queue_append_many(rig->queue, appends, FX_TEST_COUNT(appends), on_append, NULL, &err));
     assert_int_equal(err.code, FX_RESOURCE_EXHAUSTED);

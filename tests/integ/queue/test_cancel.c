@@ -156,7 +156,7 @@ static void races_a_finish(struct rig *rig) {
         struct answers answers = {.left = 2};
         fx_error err = {0};
         fx_gen_id id = rig_id(n);
-        struct fx_gen_end end = {RIG_MODEL, id, 1, 0, FX_FINISH_STOP, NULL};
+        struct fx_gen_end end = {RIG_MODEL, id, 1, 0, FX_FINISH_STOP, NULL, NULL};
         rig_running(rig, n);
         if (n % 2)
             assert_true(fx_queue_cancel(rig->queue_b, RIG_MODEL, &id, on_info, &answers, &err));

@@ -57,7 +57,8 @@ static void append(struct rig *rig, uint32_t first, uint32_t count) {
                                      tokens + first - 1,
                                      count,
                                      logprobs + (size_t)(first - 1) * EACH,
-                                     EACH};
+                                     EACH,
+                                     NULL};
     int status = -1;
     assert_true(fx_queue_append(rig->queue, &append, on_write, &status, &(fx_error){0}));
     for (int i = 0; i < 300 && status < 0; i++)
@@ -120,8 +121,9 @@ static void too_many(struct rig *rig) {
     for (uint32_t i = 0; i < FX_QUEUE_APPEND_LOGPROBS_MAX; i++)
         for (uint32_t j = 0; j < FX_LOGPROBS_MAX; j++)
             all[i][j] = (struct fx_logprob){UINT32_MAX - 1, -1};
-    struct fx_append append = {RIG_MODEL, rig_id(1),      1, 1, many, FX_QUEUE_APPEND_LOGPROBS_MAX,
-                               all[0],    FX_LOGPROBS_MAX};
+    struct fx_append append = {
+        RIG_MODEL, rig_id(1),       1,   1, many, FX_QUEUE_APPEND_LOGPROBS_MAX,
+        all[0],    FX_LOGPROBS_MAX, NULL};
     assert_true(fx_queue_append(rig->queue, &append, on_write, &status, &(fx_error){0}));
     for (int i = 0; i < 300 && status < 0; i++)
         rig_sleep(rig, 10);

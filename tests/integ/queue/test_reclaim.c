@@ -210,7 +210,7 @@ static void races_an_append(struct rig *rig) {
         struct race race = {.answers = 1};
         struct writes writes = {0};
         fx_error err = {0};
-        struct fx_append append = {RIG_MODEL, rig_id(n), 1, 1, &token, 1, NULL, 0};
+        struct fx_append append = {RIG_MODEL, rig_id(n), 1, 1, &token, 1, NULL, 0, NULL};
         rig_running(rig, n);
         rig_expire(rig, n);
         assert_true(fx_queue_reclaim(rig->queue_b, RIG_MODEL, on_count, &race, &err));
