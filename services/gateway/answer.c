@@ -3,7 +3,7 @@
 #include "common/base/heap.h"
 #include "common/http/json.h"
 #include "common/http/sse.h"
-#include "services/gateway/visit.h"
+#include "services/gateway/rejoin.h"
 
 enum {
     PING_MS = 10000,
@@ -20,29 +20,48 @@ struct news {
     const struct fx_http_problem *problem;
 };
 
+/* Those that come back are told where they are; OpenAI's clients must see no id. */
+static void event_open(const struct gw_visit *visit, fx_buf *out) {
+    if (visit->rejoin) {
+        fx_json_put(out, "id: ");
+        gw_places_write(visit, out);
+        fx_json_put(out, "\n");
+    }
+    fx_sse_open(out);
+}
+
 static void first_write(const struct gw_visit *visit, fx_buf *out) {
     for (uint32_t i = 0; visit->shape->first && i < visit->choice_count; i++) {
-        fx_sse_open(out);
+        const struct gw_place *had = &visit->choices[i].had;
+        if (had->after || had->end) continue;
+        event_open(visit, out);
         visit->shape->first(&visit->answer, i, out);
         fx_sse_close(out);
     }
 }
 
+static bool logprobs_has(const struct gw_piece *piece) {
+    return piece->logprobs && piece->logprobs->count;
+}
+
 static void delta_write(const struct news *news, fx_buf *out) {
-    const struct gw_logprobs *logprobs = news->piece.logprobs;
-    if (!news->piece.text.len && !(logprobs && logprobs->count)) return;
-    fx_sse_open(out);
+    if (!news->piece.text.len && !logprobs_has(&news->piece)) return;
+    event_open(news->visit, out);
     news->visit->shape->delta(&news->visit->answer, &news->piece, out);
     fx_sse_close(out);
 }
 
 static void finish_write(const struct news *news, fx_buf *out) {
-    const struct gw_visit *visit = news->visit;
-    fx_sse_open(out);
-    visit->shape->finish(&visit->answer, &news->piece, out);
+    struct gw_piece piece = news->piece;
+    if (!logprobs_has(&piece)) piece.logprobs = NULL;
+    event_open(news->visit, out);
+    news->visit->shape->finish(&news->visit->answer, &piece, out);
     fx_sse_close(out);
-    if (!news->last || !visit->answer.include_usage) return;
-    fx_sse_open(out);
+}
+
+static void usage_write(const struct gw_visit *visit, fx_buf *out) {
+    if (!visit->answer.include_usage) return;
+    event_open(visit, out);
     gw_shape_usage(visit->shape, &visit->answer, visit->tokens, out);
     fx_sse_close(out);
 }
@@ -55,11 +74,14 @@ static void problem_write(const struct fx_http_problem *problem, fx_buf *out) {
 
 static void news_write(const struct news *news, fx_buf *out) {
     if (news->first) first_write(news->visit, out);
-    delta_write(news, out);
+    if (news->piece.reason && !news->problem)
+        finish_write(news, out);
+    else
+        delta_write(news, out);
     if (news->problem)
         problem_write(news->problem, out);
-    else if (news->piece.reason)
-        finish_write(news, out);
+    else if (news->last)
+        usage_write(news->visit, out);
     if (news->problem || news->last) fx_sse_done(out);
 }
 
@@ -122,12 +144,18 @@ static FX_MUST bool pieces_fill(struct gw_visit *visit, struct gw_piece *pieces)
     return true;
 }
 
+static void whole_write(const struct gw_visit *visit, const struct gw_piece *pieces, fx_buf *out) {
+    if (visit->rejoin) gw_status_open(visit, out);
+    visit->shape->whole(&visit->answer, pieces, visit->choice_count, out);
+    if (visit->rejoin) gw_status_close(out);
+}
+
 static void whole_send(struct gw_visit *visit) {
     struct gw_piece pieces[GW_CHOICES_MAX];
     struct gw_problem problem;
     fx_buf out = {0};
     bool ok = pieces_fill(visit, pieces);
-    if (ok) visit->shape->whole(&visit->answer, pieces, visit->choice_count, &out);
+    if (ok) whole_write(visit, pieces, &out);
     fx_auto(uint8_t) json = fx_alloc(1, out.len);
     if (!json || !ok) {
         gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "no memory for the answer");
@@ -135,7 +163,7 @@ static void whole_send(struct gw_visit *visit) {
         return;
     }
     out = (fx_buf){json, 0, out.len};
-    visit->shape->whole(&visit->answer, pieces, visit->choice_count, &out);
+    whole_write(visit, pieces, &out);
     gw_visit_reply(visit, (fx_span){json, out.len});
 }
 
@@ -218,11 +246,17 @@ static const char *reason_of(const struct fx_gen_tokens *tokens, struct gw_probl
 static void stream_tokens(struct gw_choice *choice, fx_span text, const char *reason,
                           const struct gw_problem *problem) {
     struct gw_visit *visit = choice->visit;
+    bool last = reason && !visit->choices_left;
     struct fx_http_problem http;
     if (problem) http = gw_problem_http(problem);
+    if (reason && choice->had.end) { /* the client has its finish, and the text with it */
+        text.len = 0;
+        reason = NULL;
+        gw_logprobs_clear(&choice->logprobs);
+    }
     news_send(visit, &(struct news){.visit = visit,
                                     .piece = piece_of(choice, text, reason),
-                                    .last = reason && !visit->choices_left,
+                                    .last = last,
                                     .problem = problem ? &http : NULL});
     gw_logprobs_clear(&choice->logprobs);
 }
@@ -231,7 +265,6 @@ static void whole_tokens(struct gw_choice *choice, fx_span text, const char *rea
                          const struct gw_problem *problem) {
     struct gw_visit *visit = choice->visit;
     struct gw_problem full;
-    choice->reason = reason;
     if (!whole_add(choice, text)) {
         gw_problem_set(&full, GW_FAILED, NULL, "the answer is too long to be sent in one piece");
         gw_generation_fail(visit, &full);
@@ -244,6 +277,7 @@ static void whole_tokens(struct gw_choice *choice, fx_span text, const char *rea
 
 static void http_tokens(struct gw_choice *choice, fx_span text, const char *reason,
                         const struct gw_problem *problem) {
+    choice->reason = reason;
     (choice->visit->request.stream ? stream_tokens : whole_tokens)(choice, text, reason, problem);
 }
 
@@ -256,20 +290,41 @@ static void no_memory(struct gw_visit *visit) {
     gw_generation_fail(visit, &problem);
 }
 
-void gw_answer_tokens(struct gw_choice *choice, const struct fx_gen_tokens *tokens) {
+/* What the client has is read again and not sent: what is held back of the rest depends on it.
+ * False: no memory. */
+static FX_MUST bool had_skip(struct gw_choice *choice, struct fx_gen_tokens *tokens, fx_buf room,
+                             fx_buf *out) {
+    struct fx_gen_tokens had = *tokens;
+    if (choice->tokens >= choice->had.after) return true;
+    had.count = choice->had.after - choice->tokens;
+    if (had.count > tokens->count) had.count = tokens->count;
+    had.finish = FX_FINISH_NONE;
+    if (!detokenise(choice, &had, room, out)) return false;
+    out->len = 0;
+    gw_logprobs_clear(&choice->logprobs);
+    tokens->tokens += had.count;
+    tokens->count -= had.count;
+    if (tokens->logprobs) tokens->logprobs += had.count;
+    return true;
+}
+
+void gw_answer_tokens(struct gw_choice *choice, const struct fx_gen_tokens *news) {
     struct gw_visit *visit = choice->visit;
+    struct fx_gen_tokens tokens = *news;
     struct gw_problem problem;
     bool failed;
     size_t one = fx_detok_room(visit->model.vocab->tokenizer);
-    size_t room = ((size_t)tokens->count + 1) * one + FX_STOP_BYTES_MAX;
-    fx_auto(uint8_t) bytes = fx_alloc(1, one + room);
-    fx_buf text = {bytes ? bytes + one : NULL, 0, room};
-    if (!bytes || !detokenise(choice, tokens, (fx_buf){bytes, 0, one}, &text)) {
+    size_t size = ((size_t)tokens.count + 1) * one + FX_STOP_BYTES_MAX;
+    fx_auto(uint8_t) bytes = fx_alloc(1, one + size);
+    const fx_buf room = {bytes, 0, one};
+    fx_buf text = {bytes ? bytes + one : NULL, 0, size};
+    if (!bytes || !had_skip(choice, &tokens, room, &text) ||
+        !detokenise(choice, &tokens, room, &text)) {
         no_memory(visit);
         return;
     }
     FX_ASSERT(fx_buf_fits(&text));
-    const char *reason = reason_of(tokens, &problem, &failed);
+    const char *reason = reason_of(&tokens, &problem, &failed);
     visit->front->tokens(choice, (fx_span){text.at, text.len}, reason, failed ? &problem : NULL);
     if (failed) gw_generation_gone(visit); /* with the choices that still run */
 }

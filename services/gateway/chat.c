@@ -43,7 +43,11 @@ static void finish(const struct gw_answer *answer, const struct gw_piece *piece,
     fx_json_put(out, "\"choices\":[");
     index_put(piece->index, out);
     fx_json_put(out, ",\"delta\":{");
-    end_put(NULL, piece->reason, out);
+    if (piece->text.len) {
+        fx_json_put(out, "\"content\":");
+        fx_json_put_string(out, piece->text);
+    }
+    end_put(piece->logprobs, piece->reason, out);
     fx_json_put(out, "]");
     gw_shape__tail(answer, piece->n, out);
 }

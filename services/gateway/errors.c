@@ -18,6 +18,7 @@ static const struct {
     [GW_NO_KEY] = {401, "invalid_request_error", "missing_api_key"           },
     [GW_BAD_KEY] = {401, "invalid_request_error", "invalid_api_key"           },
     [GW_NO_MODEL] = {404, "invalid_request_error", "model_not_found"           },
+    [GW_NO_GENERATION] = {404, "invalid_request_error", "generation_not_found"      },
     [GW_NO_ROUTE] = {404, "invalid_request_error", "unknown_url"               },
     [GW_NO_METHOD] = {405, "invalid_request_error", "method_not_allowed"        },
     [GW_OLD_HTTP] = {505, "invalid_request_error", "http_version"              },

@@ -16,6 +16,7 @@ enum gw_reason {
     GW_NO_KEY,
     GW_BAD_KEY,
     GW_NO_MODEL,
+    GW_NO_GENERATION, /* none that the key may see */
     GW_NO_ROUTE,
     GW_NO_METHOD,
     GW_OLD_HTTP,

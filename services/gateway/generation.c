@@ -4,7 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/hash.h"
 #include "common/base/heap.h"
-#include "services/gateway/visit.h"
+#include "services/gateway/rejoin.h"
 
 enum { RESUBMITS_MAX = 8 };
 
@@ -38,6 +38,7 @@ void gw_generation_done(struct gw_visit *visit) {
     for (uint32_t i = 0; visit->choices && i < visit->choice_count; i++)
         choice_done(&visit->choices[i]);
     free(visit->choices);
+    free(visit->rejoin);
     if (visit->rpc.text) evbuffer_free(visit->rpc.text);
 }
 
@@ -53,7 +54,7 @@ static void choice_cancel(struct gw_choice *choice) {
     bool running = choice->submitted;
     choice->submitted = false;
     unwatch(choice);
-    if (running && !choice->submitting)
+    if (running && !choice->submitting && !visit->keeps)
         gw_cancel(visit->gateway, visit->model.number, &choice->id, &visit->trace);
 }
 
@@ -77,11 +78,13 @@ static void resubmit(struct gw_choice *choice) {
     struct gw_visit *visit = choice->visit;
     struct gw_problem problem;
     if (choice->submitting) return;
+    bool whole = !visit->rejoin || visit->rejoin->whole;
     if (++choice->resubmits > RESUBMITS_MAX) {
         gw_problem_set(&problem, GW_FAILED, NULL, "the generation was lost");
         gw_generation_fail(visit, &problem);
         return;
     }
+    if (!whole) return; /* its worker still may log it again */
     gw_count(&visit->gateway->metrics.resubmitted, 1);
     gw_submit(choice);
 }
@@ -111,6 +114,7 @@ static void choice_end(struct gw_choice *choice, enum fx_finish finish) {
     metrics->running--;
     if (--visit->choices_left) return;
     unlist(visit);
+    if (visit->rejoin) return;
     fx_histogram_add(&metrics->whole, fx_clock_us() - visit->begun_us);
 }
 
@@ -123,7 +127,7 @@ static void on_tokens(void *ctx, const struct fx_gen_tokens *tokens) {
         return;
     }
     if (tokens->count) {
-        if (!visit->tokens)
+        if (!visit->tokens && !visit->rejoin)
             fx_histogram_add(&metrics->first_token, fx_clock_us() - visit->begun_us);
         visit->token_ms = fx_clock_ms();
         gw_count(&metrics->tokens, tokens->count);
@@ -141,7 +145,7 @@ static FX_MUST bool watch_open(struct gw_choice *choice, fx_error *err) {
                           choice, &choice->watch, err);
 }
 
-static void watch_begin(struct gw_visit *visit) {
+void gw_generation_watch(struct gw_visit *visit) {
     struct gateway *gateway = visit->gateway;
     struct gw_problem problem;
     fx_error err = {0};
@@ -207,7 +211,7 @@ void gw_generation_submitted(struct gw_choice *choice, const struct fx_client_re
     gw_count(&metrics->generations, 1);
     if (++visit->choices_admitted < visit->choice_count) return;
     gw_count(&metrics->prompt_tokens, visit->prompt.len);
-    watch_begin(visit);
+    gw_generation_watch(visit);
 }
 
 /* All are asked for at once. */
@@ -220,13 +224,11 @@ static void submit_all(struct gw_visit *visit) {
 
 /* -- model and prompt -- */
 
-static void answer_set(struct gw_visit *visit) {
-    char hex[2 * FX_GEN_ID_BYTES + 1];
+void gw_answer_set(struct gw_visit *visit, uint64_t created_s) {
+    const struct gw_public_id name = {visit->shape, visit->model.number, visit->id};
     struct gw_answer *answer = &visit->answer;
-    const fx_gen_id *id = &visit->choices[0].id;
-    fx_hex((fx_span){id->bytes, sizeof id->bytes}, hex);
-    (void)snprintf(answer->id, sizeof answer->id, "%s%s", visit->shape->id_prefix, hex);
-    answer->created_s = fx_wall_ms() / 1000;
+    gw_public_id_write(&name, answer->id);
+    answer->created_s = created_s;
     answer->model = visit->model.name;
     answer->include_usage = visit->request.stream && visit->request.include_usage;
     answer->prompt_tokens = visit->prompt.len;
@@ -246,7 +248,7 @@ static FX_MUST bool stops_open(struct gw_choice *choice, struct gw_problem *prob
 static FX_MUST bool choice_open(struct gw_choice *choice, struct gw_problem *problem) {
     struct gw_visit *visit = choice->visit;
     const fx_tokenizer *tokenizer = visit->model.vocab->tokenizer;
-    fx_random(choice->id.bytes, sizeof choice->id.bytes);
+    choice->id = gw_choice_id(&visit->id, choice->index);
     fx_detok_init(&choice->detok, tokenizer);
     if (visit->request.logprobs)
         choice->logprobs =
@@ -258,7 +260,7 @@ static FX_MUST bool choice_open(struct gw_choice *choice, struct gw_problem *pro
 }
 
 /* One seed for all choices: with their index it decides what each draws. */
-static FX_MUST bool choices_open(struct gw_visit *visit, struct gw_problem *problem) {
+bool gw_choices_open(struct gw_visit *visit, struct gw_problem *problem) {
     uint32_t count = visit->request.n;
     uint64_t seed = visit->request.seed;
     bool has_seed = visit->request.has_seed || count > 1;
@@ -295,7 +297,9 @@ static FX_MUST bool prepare(struct gw_visit *visit, struct gw_problem *problem) 
         !gw_prompt_build(request, vocab, visit->model.context_max, &visit->prompt, problem))
         return false;
     visit->max_tokens = ceiling_of(visit);
-    return choices_open(visit, problem);
+    fx_random(visit->id.bytes, sizeof visit->id.bytes);
+    visit->id = gw_choice_id(&visit->id, 0);
+    return gw_choices_open(visit, problem);
 }
 
 static void on_taken(void *ctx, const struct gw_limit_state *state,
@@ -330,7 +334,7 @@ static void on_model(void *ctx, const struct gw_model *model) {
         return;
     }
     gw_request_drop_json(&visit->request);
-    answer_set(visit);
+    gw_answer_set(visit, fx_wall_ms() / 1000);
     admit(visit);
 }
 

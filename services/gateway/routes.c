@@ -4,26 +4,39 @@
 #include "services/gateway/visit.h"
 
 static const struct gw_route routes[] = {
-    {{"v1", "chat", "completions"},
-     3,                                false,
-     FX_HTTP_POST,                                         GW_CHAT,
-     &gw_chat_shape,
-     gw_serve_generation                                                                       },
-    {{"v1", "completions", NULL},
-     2,                                false,
-     FX_HTTP_POST,                                         GW_COMPLETION,
-     &gw_completion_shape,
-     gw_serve_generation                                                                       },
-    {{"v1", "models", NULL},        2, false, FX_HTTP_GET, 0,             NULL, gw_serve_models},
-    {{"v1", "models", NULL},        2, true,  FX_HTTP_GET, 0,             NULL, gw_serve_model },
+    {.path = {"v1", "chat", "completions"},
+     .path_len = 3,
+     .method = FX_HTTP_POST,
+     .kind = GW_CHAT,
+     .shape = &gw_chat_shape,
+     .serve = gw_serve_generation},
+    {.path = {"v1", "completions"},
+     .path_len = 2,
+     .method = FX_HTTP_POST,
+     .kind = GW_COMPLETION,
+     .shape = &gw_completion_shape,
+     .serve = gw_serve_generation},
+    {.path = {"v1", "generations", "*"},                 .path_len = 3,                            .serve = gw_serve_status                                                         },
+    {.path = {"v1", "generations", "*", "events"},        .path_len = 4,.serve = gw_serve_events},
+    {.path = {"v1", "generations", "*", "cancel"},
+     .path_len = 4,
+     .method = FX_HTTP_POST,
+     .serve = gw_serve_cancel                                                                                                                                                             },
+    {.path = {"v1", "models"},              .path_len = 2,                               .serve = gw_serve_models                                  },
+    {.path = {"v1", "models"},                                     .path_len = 2,                               .has_name = true,.serve = gw_serve_model},
 };
+
+static bool is_any(const char *segment) {
+    return strcmp(segment, "*") == 0;
+}
 
 static bool path_matches(const struct gw_route *route, const struct fx_http_request *request) {
     if (route->has_name ? request->segment_count <= route->path_len
                         : request->segment_count != route->path_len)
         return false;
     for (size_t i = 0; i < route->path_len; i++)
-        if (!fx_span_eq_str(request->segments[i], route->path[i])) return false;
+        if (!is_any(route->path[i]) && !fx_span_eq_str(request->segments[i], route->path[i]))
+            return false;
     return true;
 }
 
@@ -42,17 +55,18 @@ static const struct gw_route *route_find(const struct fx_http_request *request,
     return NULL;
 }
 
-/* The model's name: `org/name` may be one encoded segment or two. */
+/* What the path names; a model's `org/name` may be one encoded segment or two. */
 static FX_MUST bool name_read(struct gw_visit *visit, const struct fx_http_request *request,
                               struct gw_problem *problem) {
     fx_buf name = {(uint8_t *)visit->name, 0, GW_MODEL_NAME_MAX};
-    if (!visit->route->has_name) return true;
+    for (size_t i = 0; i < visit->route->path_len; i++)
+        if (is_any(visit->route->path[i])) fx_buf_put(&name, request->segments[i]);
     for (size_t i = visit->route->path_len; i < request->segment_count; i++) {
         if (name.len) fx_buf_put(&name, fx_span_str("/"));
         fx_buf_put(&name, request->segments[i]);
     }
     if (fx_buf_fits(&name)) return true;
-    return gw_refuse(problem, GW_NO_MODEL, "model", "no model has so long a name");
+    return gw_refuse(problem, GW_NO_ROUTE, NULL, "nothing has so long a name");
 }
 
 /* -- life -- */

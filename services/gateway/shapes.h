@@ -1,7 +1,7 @@
 #pragma once
 #include "services/gateway/logprobs.h"
 
-enum { GW_ANSWER_ID_MAX = 48 };
+enum { GW_ANSWER_ID_MAX = 56 };
 
 /** What the JSON of one answer is made of. */
 struct gw_answer {
@@ -26,6 +26,7 @@ struct gw_shape {
     /** Opens a choice of a stream; NULL: nothing does. */
     void (*first)(const struct gw_answer *answer, uint32_t index, fx_buf *out);
     void (*delta)(const struct gw_answer *answer, const struct gw_piece *piece, fx_buf *out);
+    /** The end, with the text that comes with it: a client has both or neither. */
     void (*finish)(const struct gw_answer *answer, const struct gw_piece *piece, fx_buf *out);
     /** The whole answer, not streamed: all choices. */
     void (*whole)(const struct gw_answer *answer, const struct gw_piece *pieces, size_t count,

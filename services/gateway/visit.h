@@ -5,10 +5,12 @@
 #include "services/gateway/gateway.h"
 #include "services/gateway/limits.h"
 #include "services/gateway/prompt.h"
+#include "services/gateway/public_id.h"
 #include "services/gateway/request.h"
 #include "services/gateway/shapes.h"
 
 struct gw_choice;
+struct gw_rejoin;
 struct gw_route;
 struct gw_visit;
 
@@ -43,11 +45,18 @@ struct gw_rpc {
     struct gw_problem problem;
 };
 
+/** What a client that comes back has of a choice. */
+struct gw_place {
+    uint32_t after; /* tokens */
+    bool end;       /* and its finish */
+};
+
 /** One of the answers to a request: a generation of its own. */
 struct gw_choice {
     struct gw_visit *visit;
     uint32_t index, resubmits;
     fx_gen_id id;
+    struct gw_place had; /* what a client that came back has: not sent again */
     bool submitted, submitting, has_seed, ended;
     uint64_t seed;
     fx_watch *watch;
@@ -56,7 +65,7 @@ struct gw_choice {
     uint32_t tokens, characters; /* received so far; of its text */
     struct gw_logprobs logprobs; /* not sent yet */
     struct evbuffer *text;       /* of an answer that is not streamed */
-    const char *reason;          /* likewise; NULL: it runs */
+    const char *reason;          /* NULL: it runs */
 };
 
 /** One request from its head to the end of its answer. Lives until its call has ended and no
@@ -77,7 +86,7 @@ struct gw_visit {
     bool looked; /* `limits` says what Redis had to say */
     struct gw_limit_state limits;
     struct gw_hold hold;
-    char name[GW_MODEL_NAME_MAX + 1]; /* of the model asked for */
+    char name[GW_MODEL_NAME_MAX + 1]; /* of the model asked for, or what else the path names */
 
     /* a generation's: see generation.c */
     struct gw_request request;
@@ -86,6 +95,9 @@ struct gw_visit {
     const struct gw_shape *shape;
     struct gw_answer answer;
     struct gw_prompt prompt;
+    fx_gen_id id;              /* of choice 0; see gw_choice_id */
+    struct gw_rejoin *rejoin;  /* not NULL: came back for an answer; see rejoin.h */
+    bool keeps;                /* goes on when the client leaves: it may come back */
     uint32_t max_tokens;       /* of each choice */
     struct gw_choice *choices; /* [choice_count]; NULL: no generation yet */
     uint32_t choice_count;
@@ -98,7 +110,8 @@ struct gw_visit {
 
 /** What is served at a path. */
 struct gw_route {
-    const char *path[3]; /* segments, NULL-terminated; the rest is the model's name if has_name */
+    const char
+        *path[4]; /* segments; "*": any, the visit's name. The rest is the name if has_name */
     size_t path_len;
     bool has_name;
     enum fx_http_method method;
@@ -135,8 +148,21 @@ void gw_routes_serve(void *gateway, fx_http_call *call, const struct fx_http_req
 /* model_routes.c */
 void gw_serve_models(struct gw_visit *visit);
 void gw_serve_model(struct gw_visit *visit);
+/* generations.c: an answer by its id, its events from where the client is, its cancel. */
+void gw_serve_status(struct gw_visit *visit);
+void gw_serve_events(struct gw_visit *visit);
+void gw_serve_cancel(struct gw_visit *visit);
+/** What an ended answer stands in: all of its status but the brace that closes it. */
+void gw_status_open(const struct gw_visit *visit, fx_buf *out);
+void gw_status_close(fx_buf *out);
 /* generation.c */
 void gw_serve_generation(struct gw_visit *visit);
+/** Opens visit->request.n choices with the ids that follow from visit->id. */
+FX_MUST bool gw_choices_open(struct gw_visit *visit, struct gw_problem *problem);
+/** The head of its answer. */
+void gw_answer_set(struct gw_visit *visit, uint64_t created_s);
+/** Begins the answer and follows the logs of its choices; all are admitted. */
+void gw_generation_watch(struct gw_visit *visit);
 /** Does a scheduler have it, or may it? */
 bool gw_generation_pending(const struct gw_visit *visit);
 /** The client left, in whatever phase: all of it is cancelled. */

@@ -1,0 +1,30 @@
+#pragma once
+#include "services/gateway/visit.h"
+
+/** A client's way back to an answer: what the queue keeps of it, and what the client has. */
+struct gw_rejoin {
+    struct gw_public_id name;
+    char model[GW_MODEL_NAME_MAX + 1];
+    uint64_t created_s;
+    bool whole; /* with its prompt: should Redis lose it, it can be submitted again */
+    struct gw_place had[GW_CHOICES_MAX];
+    struct gw_rejoin_state {
+        enum fx_gen_state state;
+        enum fx_finish finish;
+        uint32_t tokens;
+    } states[GW_CHOICES_MAX];
+    uint32_t asked; /* questions under way */
+    struct gw_problem problem;
+    bool failed; /* with `problem` */
+    void (*found)(struct gw_visit *visit);
+};
+
+/** Makes the visit what the one that submitted the task was: request, prompt, model's name, number
+ *  of choices. */
+FX_MUST bool gw_rejoin_read(struct gw_visit *visit, const struct fx_gen_about *about,
+                            struct gw_problem *problem);
+/** Reads "12", or "12,8e" of two choices; "0" is the beginning of any number. False: it is no such
+ *  thing. */
+FX_MUST bool gw_places_read(fx_span text, struct gw_place *out, uint32_t count);
+/** Where the client is after what was written so far: an event's `id`. */
+void gw_places_write(const struct gw_visit *visit, fx_buf *out);
