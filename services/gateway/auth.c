@@ -8,7 +8,6 @@
 enum { PROBES = 8 };
 
 struct entry {
-    uint8_t digest[FX_SHA256_BYTES];
     uint64_t asked_ms; /* 0: free */
     struct gw_identity who;
 };
@@ -44,7 +43,8 @@ static bool fresh(const struct entry *entry) {
 static const struct gw_identity *cache_find(struct gw_auth *auth, const uint8_t *digest) {
     for (size_t i = 0; i < PROBES; i++) {
         struct entry *entry = at(auth, digest, i);
-        if (fresh(entry) && fx_equal_ct(entry->digest, digest, FX_SHA256_BYTES)) return &entry->who;
+        if (fresh(entry) && fx_equal_ct(entry->who.digest, digest, FX_SHA256_BYTES))
+            return &entry->who;
     }
     return NULL;
 }
@@ -56,13 +56,12 @@ static void cache_put(struct gw_auth *auth, const struct asking *asking,
     if (!auth->hears || asking->drops != auth->drops) return;
     for (size_t i = 0; i < PROBES; i++) {
         struct entry *entry = at(auth, asking->digest, i);
-        if (memcmp(entry->digest, asking->digest, FX_SHA256_BYTES) == 0) {
+        if (memcmp(entry->who.digest, asking->digest, FX_SHA256_BYTES) == 0) {
             place = entry;
             break;
         }
         if (entry->asked_ms < place->asked_ms) place = entry;
     }
-    memcpy(place->digest, asking->digest, FX_SHA256_BYTES);
     place->asked_ms = asking->asked_ms;
     place->who = *who;
 }
@@ -146,7 +145,8 @@ static struct gw_limit limit_of(const Fractal__V1__Limits *limits) {
                              limits->streams};
 }
 
-static struct gw_identity identity_of(const Fractal__V1__AuthenticateReply *reply) {
+static struct gw_identity identity_of(const struct asking *asking,
+                                      const Fractal__V1__AuthenticateReply *reply) {
     struct gw_identity who = {
         .tenant = reply->tenant->number,
         .weight = reply->tenant->weight,
@@ -154,6 +154,7 @@ static struct gw_identity identity_of(const Fractal__V1__AuthenticateReply *repl
                    [GW_OF_TENANT] = limit_of(reply->tenant->limits)},
     };
     (void)snprintf(who.key_id, sizeof who.key_id, "%s", reply->key_id);
+    memcpy(who.digest, asking->digest, sizeof who.digest);
     return who;
 }
 
@@ -163,7 +164,7 @@ static void on_authenticated(void *user, const struct fx_client_result *result) 
     const Fractal__V1__AuthenticateReply *reply = result->reply;
     struct gw_problem problem;
     if (result->code == FX_OK && reply->tenant && reply->tenant->number) {
-        struct gw_identity who = identity_of(reply);
+        struct gw_identity who = identity_of(asking, reply);
         cache_put(asking->auth, asking, &who);
         answer(asking, &who, NULL);
         return;
@@ -178,13 +179,13 @@ static void on_authenticated(void *user, const struct fx_client_result *result) 
     answer(asking, NULL, &problem);
 }
 
-static FX_MUST bool ask(struct gw_auth *auth, fx_span key, const fx_trace *trace,
+static FX_MUST bool ask(struct gw_auth *auth, const char *key, const fx_trace *trace,
                         struct asking *asking) {
-    char text[GW_KEY_BYTES_MAX + 1];
     Fractal__V1__AuthenticateRequest message = FRACTAL__V1__AUTHENTICATE_REQUEST__INIT;
-    memcpy(text, key.at, key.len);
-    text[key.len] = 0;
-    message.key = text;
+    if (key)
+        message.key = (char *)(uintptr_t)key; /* packing only reads it */
+    else
+        message.digest = (ProtobufCBinaryData){sizeof asking->digest, asking->digest};
     struct fx_client_request request = {
         .method = "/fractal.v1.TenantService/Authenticate",
         .message = &message,
@@ -195,17 +196,13 @@ static FX_MUST bool ask(struct gw_auth *auth, fx_span key, const fx_trace *trace
         .on_done = on_authenticated,
     };
     gw_count(&auth->opts.metrics->auth_calls, 1);
-    bool ok = fx_client_start(auth->opts.tenant, &request, NULL, &(fx_error){0});
-    explicit_bzero(text, sizeof text);
-    return ok;
+    return fx_client_start(auth->opts.tenant, &request, NULL, &(fx_error){0});
 }
 
-void gw_auth_check(struct gw_auth *auth, fx_span key, const fx_trace *trace, gw_auth_done done,
-                   void *ctx) {
-    uint8_t digest[FX_SHA256_BYTES];
+/* From the cache, else by a question; `key` NULL: only its digest is known. */
+static void check(struct gw_auth *auth, const char *key, const uint8_t digest[FX_SHA256_BYTES],
+                  const fx_trace *trace, gw_auth_done done, void *ctx) {
     struct gw_problem problem;
-    FX_ASSERT(key.len <= GW_KEY_BYTES_MAX);
-    fx_sha256(key, digest);
     const struct gw_identity *known = cache_find(auth, digest);
     if (known) {
         struct gw_identity who = *known;
@@ -220,11 +217,28 @@ void gw_auth_check(struct gw_auth *auth, fx_span key, const fx_trace *trace, gw_
                                   .drops = auth->drops,
                                   .done = done,
                                   .ctx = ctx};
-        memcpy(asking->digest, digest, sizeof digest);
+        memcpy(asking->digest, digest, sizeof asking->digest);
         if (ask(auth, key, trace, asking)) return;
     }
     free(asking);
     gw_count(&auth->opts.metrics->auth_errors, 1);
     gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "API keys can't be checked at the moment");
     done(ctx, NULL, &problem);
+}
+
+void gw_auth_check(struct gw_auth *auth, fx_span key, const fx_trace *trace, gw_auth_done done,
+                   void *ctx) {
+    uint8_t digest[FX_SHA256_BYTES];
+    char text[GW_KEY_BYTES_MAX + 1];
+    FX_ASSERT(key.len <= GW_KEY_BYTES_MAX);
+    memcpy(text, key.at, key.len);
+    text[key.len] = 0;
+    fx_sha256(key, digest);
+    check(auth, text, digest, trace, done, ctx);
+    explicit_bzero(text, sizeof text);
+}
+
+void gw_auth_check_digest(struct gw_auth *auth, const uint8_t digest[FX_SHA256_BYTES],
+                          const fx_trace *trace, gw_auth_done done, void *ctx) {
+    check(auth, NULL, digest, trace, done, ctx);
 }

@@ -24,6 +24,7 @@ struct gw_identity {
     uint64_t tenant;
     uint32_t weight;
     char key_id[GW_KEY_ID_MAX + 1];
+    uint8_t digest[FX_SHA256_BYTES];   /* the key's SHA-256, to ask again whether it is good */
     struct gw_limit limits[GW_SCOPES]; /* all of them hold */
 };
 
@@ -54,3 +55,6 @@ typedef void (*gw_auth_done)(void *ctx, const struct gw_identity *who,
                              const struct gw_problem *problem);
 void gw_auth_check(struct gw_auth *auth, fx_span key, const fx_trace *trace, gw_auth_done done,
                    void *ctx);
+/** The same of a key that is not kept: by its SHA-256. */
+void gw_auth_check_digest(struct gw_auth *auth, const uint8_t digest[FX_SHA256_BYTES],
+                          const fx_trace *trace, gw_auth_done done, void *ctx);

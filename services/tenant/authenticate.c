@@ -59,14 +59,24 @@ static void on_key(void *ctx, const redisReply *reply, const fx_error *err) {
         tenant_read(op, on_tenant);
 }
 
+/* Of the key, or as given instead of one. */
+static FX_MUST bool digest_read(const Fractal__V1__AuthenticateRequest *in,
+                                uint8_t digest[FX_SHA256_BYTES]) {
+    if (!*in->key && in->digest.len == FX_SHA256_BYTES) {
+        memcpy(digest, in->digest.data, FX_SHA256_BYTES);
+        return true;
+    }
+    if (strlen(in->key) != 3 + KEY_DIGITS || strncmp(in->key, "fx-", 3) != 0) return false;
+    fx_sha256(fx_span_str(in->key), digest);
+    return true;
+}
+
 void keys_authenticate(struct op *op) {
-    const Fractal__V1__AuthenticateRequest *in = op->request;
     uint8_t digest[FX_SHA256_BYTES];
-    if (strlen(in->key) != 3 + KEY_DIGITS || strncmp(in->key, "fx-", 3) != 0) {
+    if (!digest_read(op->request, digest)) {
         refuse(op);
         return;
     }
-    fx_sha256(fx_span_str(in->key), digest);
     fx_hex((fx_span){digest, sizeof digest}, op->digest);
     memcpy(op->key_id, op->digest, KEY_ID_DIGITS);
     fx_span key = op_key(op, "key", fx_span_str(op->key_id));

@@ -164,6 +164,39 @@ static void test_one_of_many_wins(void **state) {
     assert_int_equal(won, 1);
 }
 
+static enum fx_code authenticate_digest(fx_client *client, const char *key, fx_span digest,
+                                        Fractal__V1__AuthenticateReply **out) {
+    Fractal__V1__AuthenticateRequest message = FRACTAL__V1__AUTHENTICATE_REQUEST__INIT;
+    Fractal__V1__AuthenticateReply *ignored;
+    message.key = (char *)(uintptr_t)key;
+    message.digest = (ProtobufCBinaryData){digest.len, (uint8_t *)(uintptr_t)digest.at};
+    return tenant_call(client, METHOD("Authenticate", authenticate_reply), &message, NULL,
+                       out ? out : &ignored, NULL);
+}
+
+/* What a gateway asks that has not kept the key. */
+static void test_by_digest(void **state) {
+    fx_client *client = ((struct fixture *)*state)->client;
+    Fractal__V1__AuthenticateReply *who = NULL;
+    char key[68], key_id[17];
+    uint8_t digest[FX_SHA256_BYTES], wrong[FX_SHA256_BYTES];
+    assert_int_equal(create_tenant(client, "acme", 5, NULL), FX_OK);
+    assert_int_equal(create_key(client, "acme", "laptop", key, key_id), FX_OK);
+    fx_sha256(fx_span_str(key), digest);
+    fx_span whole = {digest, sizeof digest}, cut = {digest, sizeof digest - 1};
+    assert_int_equal(authenticate_digest(client, "", whole, &who), FX_OK);
+    assert_string_equal(who->key_id, key_id);
+    assert_int_equal(who->tenant->number, 1);
+    assert_int_equal(authenticate_digest(client, "", cut, NULL), FX_UNAUTHENTICATED);
+    assert_int_equal(authenticate_digest(client, "fx-", whole, NULL), FX_UNAUTHENTICATED);
+    memcpy(wrong, digest, sizeof wrong);
+    wrong[FX_SHA256_BYTES - 1] ^= 1; /* behind the key's id */
+    assert_int_equal(authenticate_digest(client, "", (fx_span){wrong, sizeof wrong}, NULL),
+                     FX_UNAUTHENTICATED);
+    assert_int_equal(revoke_key(client, key_id), FX_OK);
+    assert_int_equal(authenticate_digest(client, "", whole, NULL), FX_UNAUTHENTICATED);
+}
+
 static void test_key_life(void **state) {
     struct fixture *fixture = *state;
     Fractal__V1__AuthenticateReply *who = NULL;
@@ -367,6 +400,7 @@ int main(void) {
         TEST(test_pages),
         TEST(test_one_of_many_wins),
         TEST(test_key_life),
+        TEST(test_by_digest),
         TEST(test_refused_keys),
         TEST(test_only_the_digest_is_stored),
         TEST(test_revocation_is_published),
