@@ -14,14 +14,17 @@ static uint32_t or_one(uint32_t count) {
     return count ? count : 1;
 }
 
-static void ports_choose(struct suite *suite) {
+static void places_choose(struct suite *suite) {
     uint16_t ports[2 + 2 * SUITE_MANY];
     free_ports(ports, FX_TEST_COUNT(ports));
-    suite->tenant.port = ports[0];
-    suite->slicer.port = ports[1];
+    suite->tenant = (struct service){.program = "tenant", .port = ports[0]};
+    suite->slicer = (struct service){.program = "slicer", .port = ports[1]};
     for (uint32_t i = 0; i < SUITE_MANY; i++) {
-        suite->schedulers[i].port = ports[2 + i];
-        suite->gateways[i].port = ports[2 + SUITE_MANY + i];
+        suite->workers[i] = (struct service){.program = "worker", .number = i};
+        suite->schedulers[i] =
+            (struct service){.program = "scheduler", .number = i, .port = ports[2 + i]};
+        suite->gateways[i] =
+            (struct service){.program = "gateway", .number = i, .port = ports[2 + SUITE_MANY + i]};
     }
 }
 
@@ -61,21 +64,35 @@ static void folder_make(struct suite *suite) {
     assert_int_equal(close(fd), 0);
 }
 
-/* `grpc` 0: any free port. */
-static void service_start(struct suite *suite, struct service *service, const char *program,
-                          uint32_t number, const struct process_env *more) {
+/* What one service gets beside the others. */
+static struct process_env env_of(const struct suite *suite, const struct service *service) {
+    struct process_env env = suite->env;
+    bool is_gateway = strcmp(service->program, "gateway") == 0;
+    uint16_t grpc = service->port;
+    if (is_gateway) free_ports(&grpc, 1);
+    if (is_gateway) process_env_put(&env, "FX_HTTP_ADDR=127.0.0.1:%u", service->port);
+    process_env_put(&env, "FX_GRPC_ADDR=127.0.0.1:%u", grpc);
+    process_env_put(&env, "FX_ADMIN_ADDR=127.0.0.1:%u", service->admin);
+    if (suite->opts.redis_url)
+        process_env_put(&env, "FX_REDIS_URL=%s",
+                        suite->opts.redis_url(suite, service->program, service->number));
+    if (strcmp(service->program, "worker") != 0) return env;
+    process_env_put(&env, "FX_MODEL=%s", SUITE_MODEL);
+    process_env_put_all(&env, suite->opts.worker_env);
+    return env;
+}
+
+void suite_service_start(struct suite *suite, struct service *service) {
     char path[512], name[32];
     uint16_t ports[2];
-    struct process_env env = more ? *more : suite->env;
-    bool is_gateway = strcmp(program, "gateway") == 0;
+    process_close(&service->process);
+    service->killed = false;
     free_ports(ports, 2);
     service->admin = ports[0];
     if (!service->port) service->port = ports[1];
-    process_env_put(&env, "FX_GRPC_ADDR=127.0.0.1:%u", is_gateway ? ports[1] : service->port);
-    process_env_put(&env, "FX_ADMIN_ADDR=127.0.0.1:%u", service->admin);
-    if (is_gateway) process_env_put(&env, "FX_HTTP_ADDR=127.0.0.1:%u", service->port);
-    (void)snprintf(path, sizeof path, "%s/fractal-%s", FX_BIN_DIR, program);
-    (void)snprintf(name, sizeof name, "%s-%u", program, number);
+    struct process_env env = env_of(suite, service);
+    (void)snprintf(path, sizeof path, "%s/fractal-%s", FX_BIN_DIR, service->program);
+    (void)snprintf(name, sizeof name, "%s-%u", service->program, service->number);
     process_start(&service->process, name,
                   &(struct process_opts){.args = WORDS(path), .env = &env});
 }
@@ -90,18 +107,8 @@ void suite_await_ready(struct service *service) {
     }
 }
 
-static void worker_spawn(struct suite *suite, uint32_t number) {
-    struct process_env env = suite->env;
-    struct service *worker = &suite->workers[number];
-    process_close(&worker->process);
-    *worker = (struct service){0};
-    process_env_put(&env, "FX_MODEL=%s", SUITE_MODEL);
-    process_env_put_all(&env, suite->opts.worker_env);
-    service_start(suite, worker, "worker", number, &env);
-}
-
 void suite_worker_start(struct suite *suite, uint32_t number) {
-    worker_spawn(suite, number);
+    suite_service_start(suite, &suite->workers[number]);
     suite_await_ready(&suite->workers[number]);
 }
 
@@ -121,22 +128,22 @@ void suite_open(struct suite *suite, const struct suite_opts *opts) {
     suite->opts.gateways = or_one(opts->gateways);
     folder_make(suite);
     redis_fixture_start(&suite->redis, NULL);
-    ports_choose(suite);
+    places_choose(suite);
     env_make(suite);
-    service_start(suite, &suite->tenant, "tenant", 0, NULL);
-    service_start(suite, &suite->slicer, "slicer", 0, NULL);
+    suite_service_start(suite, &suite->tenant);
+    suite_service_start(suite, &suite->slicer);
     suite_await_ready(&suite->tenant);
     suite_await_ready(&suite->slicer);
     free(suite_cli_ok(suite, WORDS("import", SUITE_MODEL_DIR, "--name", SUITE_MODEL, "--dtype",
                                    opts->dtype ? opts->dtype : "int4")));
     for (uint32_t i = 0; i < suite->opts.schedulers; i++)
-        service_start(suite, &suite->schedulers[i], "scheduler", i, NULL);
+        suite_service_start(suite, &suite->schedulers[i]);
     for (uint32_t i = 0; i < suite->opts.schedulers; i++)
         suite_await_ready(&suite->schedulers[i]);
     for (uint32_t i = 0; i < suite->opts.workers; i++)
-        worker_spawn(suite, i);
+        suite_service_start(suite, &suite->workers[i]);
     for (uint32_t i = 0; i < suite->opts.gateways; i++)
-        service_start(suite, &suite->gateways[i], "gateway", i, NULL);
+        suite_service_start(suite, &suite->gateways[i]);
     for (uint32_t i = 0; suite_service(suite, i); i++)
         suite_await_ready(suite_service(suite, i));
     suite_key_make(suite, suite->key);

@@ -13,13 +13,18 @@
 #define SUITE_MODEL_DIR FX_SOURCE_DIR "/models/" SUITE_MODEL
 enum { SUITE_MANY = 2, SUITE_KEY_MAX = 72, SUITE_ANSWER_MS = 120000, SUITE_READY_MS = 60000 };
 
+struct suite;
 struct suite_opts {
     uint32_t workers, schedulers, gateways;     /* 0 = 1; at most SUITE_MANY */
     const char *const *env, *const *worker_env; /* NAME=value, NULL at the end; or NULL */
     const char *dtype;                          /* NULL: int4 */
+    /* Where a service finds Redis; NULL: where it is. The text lives as long as the suite. */
+    const char *(*redis_url)(const struct suite *suite, const char *program, uint32_t number);
 };
 
 struct service {
+    const char *program; /* "worker", ... */
+    uint32_t number;
     struct process process;
     uint16_t port, admin; /* gRPC (gateway: HTTP); /livez /readyz /metrics */
     bool killed;          /* by the test: its exit status is no finding */
@@ -47,7 +52,9 @@ int suite_main(const char *name, const struct CMUnitTest *tests, size_t count,
                const struct suite_opts *opts);
 /** Each service in the order of starting; NULL past the last. */
 struct service *suite_service(struct suite *suite, uint32_t index);
-/** A worker, also in place of one that was killed. */
+/** Starts one again, on its port, in place of one that was killed; it is not ready yet. */
+void suite_service_start(struct suite *suite, struct service *service);
+/** A worker, also in place of one that was killed; it is ready. */
 void suite_worker_start(struct suite *suite, uint32_t number);
 void suite_await_ready(struct service *service);
 
