@@ -15,6 +15,7 @@ const char *const fx_env_names[] = {
     "FX_GEN_RETAIN_S",
     "FX_GRPC_ADDR",
     "FX_HTTP_ADDR",
+    "FX_HTTP_LOOPS",
     "FX_HTTP_TLS_CERT",
     "FX_HTTP_TLS_KEY",
     "FX_KV_DTYPE",

@@ -1,4 +1,5 @@
 #include "services/gateway/config.h"
+#include <sched.h>
 #include <stddef.h>
 #include "common/http/listen.h"
 #include "common/queue/redis.h"
@@ -37,6 +38,8 @@ const struct fx_env_row gw_config_rows[] = {
      "1 allows other addresses than loopback without TLS"              },
     {"FX_RPC_THREADS",      FX_ENV_U32,    AT(rpc_threads),      2,    FX_RPC_THREADS_MAX, "2",                        NULL,
      "threads (completion queues) of the gRPC API"                     },
+    {"FX_HTTP_LOOPS",       FX_ENV_U32,    AT(http_loops),       0,    GW_LOOPS_MAX,       "0",                        NULL,
+     "loops (threads) that serve; 0: the usable cores, at most 8"      },
     {"FX_CONNECTIONS_MAX",  FX_ENV_U32,    AT(connections_max),  1,    100000,             "2048",                     NULL,
      "open connections; one more gets 503"                             },
     {"FX_BODY_BYTES_MAX",   FX_ENV_U32,    AT(body_bytes_max),   1024, 67108864,           "4194304",                  NULL,
@@ -85,6 +88,14 @@ bool gw_config_load(struct gw_config *out, fx_error *err) {
 
 struct fx_tls gw_config_tls(const struct gw_config *config) {
     return (struct fx_tls){config->tls_ca, config->tls_cert, config->tls_key};
+}
+
+uint32_t gw_config_loops(const struct gw_config *config) {
+    cpu_set_t cores;
+    if (config->http_loops) return config->http_loops;
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
+    int usable = CPU_COUNT(&cores);
+    return usable < GW_LOOPS_AUTO_MAX ? (uint32_t)usable : GW_LOOPS_AUTO_MAX;
 }
 
 const char *gw_config_ledger_url(const struct gw_config *config) {

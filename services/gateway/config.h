@@ -2,6 +2,8 @@
 #include "common/base/env.h"
 #include "common/rpc/tls.h"
 
+enum { GW_LOOPS_MAX = 64, GW_LOOPS_AUTO_MAX = 8 };
+
 /** What the environment says; read once. `fractal-gateway --help` prints the table. */
 struct gw_config {
     const char *http_addr, *grpc_addr, *admin_addr, *log_level;
@@ -10,7 +12,7 @@ struct gw_config {
     const char *tls_ca, *tls_cert, *tls_key;  /* between services, and of the gRPC API */
     const char *http_tls_cert, *http_tls_key; /* of the public port; both or none */
     uint32_t connections_max, body_bytes_max, stall_ms_max, drain_ms_max, limit_lease_ms,
-        rpc_threads;
+        rpc_threads, http_loops;
     bool plaintext;
 };
 
@@ -22,5 +24,7 @@ extern const size_t gw_config_row_count;
 FX_MUST bool gw_config_load(struct gw_config *out, fx_error *err);
 FX_MUST bool gw_config_check(const struct gw_config *config, fx_error *err);
 struct fx_tls gw_config_tls(const struct gw_config *config);
+/** How many loops serve HTTP: as set, or as many as there are usable cores. */
+uint32_t gw_config_loops(const struct gw_config *config);
 /** The Redis of keys and rate limits. */
 const char *gw_config_ledger_url(const struct gw_config *config);

@@ -6,49 +6,24 @@
 #include "common/base/clock.h"
 #include "common/base/heap.h"
 #include "common/base/log.h"
-#include "common/http/tls.h"
+#include "services/gateway/limits.h"
+#include "services/gateway/process.h"
 #include "services/gateway/rpc.h"
+#include "services/gateway/visit.h"
 
 enum {
     INBOX_REST = 64,
     TICK_MS = 250,
-    STUCK_MS = 10000, /* without a turn of the loop: not alive */
     TENANT_CALLS_MAX = 1024,
     SCHEDULER_CALLS_MAX = 4096, /* submits and cancels at once */
     SLICER_CALLS_MAX = 8,
     REPLY_BYTES = 4096,
     SLICER_BYTES_MAX = 96 * 1024 * 1024,
-    LOG_LINES_MAX = 200, /* a second */
-    DRAIN_POLL_US = 20000,
+    LOG_LINES_MAX = 200, /* a second, of all loops */
     LIMIT_CALLS_MAX = 16384,
-    FAREWELL_MS = 2000, /* for cancels and last bytes */
+    BODIES_MAX = 32, /* of the largest size in memory, of all loops */
+    BODIES_MIN = 4,  /* of one */
 };
-
-/* -- what the admin's thread asks -- */
-
-static bool is_live(void *ctx, char *reason) {
-    struct gw_metrics *metrics = &((struct gateway *)ctx)->metrics;
-    if (fx_clock_ms() - metrics->beat_ms < STUCK_MS) return true;
-    (void)snprintf(reason, FX_ADMIN_REASON_MAX, "the loop does not turn");
-    return false;
-}
-
-/* Redis away: still ready, for what needs it is answered 503 with Retry-After. */
-static bool is_ready(void *ctx, char *reason) {
-    struct gateway *gateway = ctx;
-    struct gw_metrics *metrics = &gateway->metrics;
-    const char *why = metrics->draining  ? "draining"
-                      : !metrics->listed ? "the slicer has not listed its models yet"
-                      : !fx_server_serving(gateway->rpc) ? "the gRPC API does not serve yet"
-                                                         : NULL;
-    if (!why) return is_live(ctx, reason);
-    (void)snprintf(reason, FX_ADMIN_REASON_MAX, "%s", why);
-    return false;
-}
-
-static void metrics_write(void *ctx, fx_buf *out) {
-    gw_metrics_write(&((struct gateway *)ctx)->metrics, out);
-}
 
 /* -- log -- */
 
@@ -71,14 +46,15 @@ static void on_redis(void *ctx, const struct fx_redis_report *report) {
 
 static bool log_allowed(struct gateway *gateway) {
     uint64_t second = fx_clock_ms() / 1000;
+    uint64_t max = LOG_LINES_MAX / gateway->process->loop_count;
     if (second != gateway->log_second) {
-        if (gateway->log_lines > LOG_LINES_MAX)
+        if (gateway->log_lines > max)
             fx_log(FX_LOG_WARN, FX_EVENT("requests_not_logged"),
-                   FX_KI("count", gateway->log_lines - LOG_LINES_MAX));
+                   FX_KI("count", gateway->log_lines - max));
         gateway->log_second = second;
         gateway->log_lines = 0;
     }
-    return ++gateway->log_lines <= LOG_LINES_MAX;
+    return ++gateway->log_lines <= max;
 }
 
 static void on_done(void *ctx, const struct fx_http_access *access) {
@@ -128,7 +104,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
     (void)fd, (void)what;
     gateway->metrics.beat_ms = fx_clock_ms();
     gw_metrics_http(&gateway->metrics, gateway->server);
-    gw_rpc_tick(gateway);
+    if (!gateway->index) gw_rpc_tick(gateway->process);
     stalled_fail(gateway);
     gw_limits_tick(gateway->limits);
 }
@@ -183,15 +159,16 @@ static FX_MUST bool redis_open(struct gateway *gateway, fx_error *err) {
     return fx_redis_open(&opts, &gateway->ledger, err) || fx_wrap(err, "FX_REDIS_LEDGER_URL");
 }
 
-static void rpc_tick(void *ctx) {
-    gw_rpc_tick(ctx);
+static void on_listed(void *ctx) {
+    gw_rpc_tick(((struct gateway *)ctx)->process);
 }
 
 static FX_MUST bool caches_open(struct gateway *gateway, fx_error *err) {
     struct gw_models_opts models = {.base = fx_loop_base(gateway->loop),
                                     .slicer = gateway->slicer,
+                                    .vocabs = gateway->process->vocabs,
                                     .metrics = &gateway->metrics,
-                                    .on_listed = rpc_tick,
+                                    .on_listed = on_listed,
                                     .ctx = gateway,
                                     .on_error = log_failed};
     struct gw_auth_opts auth = {
@@ -206,77 +183,58 @@ static FX_MUST bool caches_open(struct gateway *gateway, fx_error *err) {
 
 static FX_MUST bool server_open(struct gateway *gateway, fx_error *err) {
     const struct gw_config *config = gateway->config;
-    struct timeval tick = {0, TICK_MS * 1000L};
+    struct gw_process *process = gateway->process;
+    uint32_t bodies = BODIES_MAX / process->loop_count;
     struct fx_http_server_opts opts = {
         .base = fx_loop_base(gateway->loop),
-        .addr = config->http_addr,
+        .addr = process->http_addr,
+        .tls = process->tls,
         .ctx = gateway,
         .request = gw_routes_serve,
         .admit = gw_routes_admit,
         .done = on_done,
+        .share = gateway->index ? FX_LISTEN_JOIN : FX_LISTEN_FIRST,
+        .connections = &process->connections,
         .connections_max = config->connections_max,
         .body_bytes_max = config->body_bytes_max,
-        .bodies_bytes_max = (uint64_t)config->body_bytes_max * 32,
+        .bodies_bytes_max =
+            (uint64_t)config->body_bytes_max * (bodies < BODIES_MIN ? BODIES_MIN : bodies),
     };
-    if (*config->http_tls_cert &&
-        !fx_tls_server(config->http_tls_cert, config->http_tls_key, &gateway->tls, err))
-        return fx_wrap(err, "FX_HTTP_TLS_CERT, FX_HTTP_TLS_KEY");
-    opts.tls = gateway->tls;
-    if (!fx_http_server_open(&opts, &gateway->server, err)) return fx_wrap(err, "FX_HTTP_ADDR");
-    gateway->tick = event_new(opts.base, -1, EV_PERSIST, on_tick, gateway);
+    return fx_http_server_open(&opts, &gateway->server, err) || fx_wrap(err, "FX_HTTP_ADDR");
+}
+
+static FX_MUST bool tick_open(struct gateway *gateway, fx_error *err) {
+    struct timeval tick = {0, TICK_MS * 1000L};
+    gateway->tick = event_new(fx_loop_base(gateway->loop), -1, EV_PERSIST, on_tick, gateway);
     if (gateway->tick && event_add(gateway->tick, &tick) == 0) return true;
     return fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for a timer");
 }
 
-static FX_MUST bool admin_open(struct gateway *gateway, fx_error *err) {
-    struct fx_admin_opts opts = {.addr = gateway->config->admin_addr,
-                                 .ctx = gateway,
-                                 .live = is_live,
-                                 .ready = is_ready,
-                                 .metrics = metrics_write};
-    return fx_admin_open(&opts, &gateway->admin, err) || fx_wrap(err, "FX_ADMIN_ADDR");
-}
-
-static FX_MUST bool parts_open(struct gateway *gateway, fx_error *err) {
-    return fx_loop_open(GW_RPC_INBOX + INBOX_REST, &gateway->loop, err) &&
-           redis_open(gateway, err) && clients_open(gateway, err) && caches_open(gateway, err) &&
-           server_open(gateway, err) && gw_rpc_open(gateway, err) && admin_open(gateway, err) &&
-           fx_loop_start(gateway->loop, err);
-}
-
-bool gateway_open(const struct gw_config *config, struct gateway **out, fx_error *err) {
-    struct gateway *gateway = fx_alloc(1, sizeof *gateway);
-    if (!gateway) return fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory");
-    gateway->config = config;
+bool gateway_open(struct gateway *gateway, fx_error *err) {
+    gateway->config = gateway->process->config;
     TAILQ_INIT(&gateway->visits);
     (void)pthread_mutex_init(&gateway->metrics.lock, NULL);
     gateway->metrics.beat_ms = fx_clock_ms();
-    if (!parts_open(gateway, err)) {
-        gateway_close(gateway);
-        return false;
-    }
-    *out = gateway;
-    return true;
-}
-
-uint16_t gateway_port(const struct gateway *gateway) {
-    return fx_http_server_port(gateway->server);
-}
-
-uint16_t gateway_rpc_port(const struct gateway *gateway) {
-    return fx_server_port(gateway->rpc);
+    return fx_loop_open(GW_RPC_INBOX + INBOX_REST, &gateway->loop, err) &&
+           redis_open(gateway, err) && clients_open(gateway, err) && caches_open(gateway, err) &&
+           server_open(gateway, err) && tick_open(gateway, err);
 }
 
 /* -- drain and close -- */
 
-static void drain_begin(void *user) {
+void gateway_drain_begin(void *user) {
     struct gateway *gateway = user;
-    gateway->metrics.draining = true;
-    fx_server_set_serving(gateway->rpc, false);
     fx_http_server_drain(gateway->server);
 }
 
-static void rest_fail(void *user) {
+void gateway_drain_check(void *user) {
+    struct gateway *gateway = user;
+    struct fx_http_stats stats;
+    fx_http_server_stats(gateway->server, &stats);
+    gateway->drained = !stats.open && !fx_client_calls_active(gateway->scheduler);
+}
+
+void gateway_drain_end(void *user) {
     struct gateway *gateway = user;
     struct gw_visit *visit;
     struct gw_problem problem;
@@ -286,32 +244,8 @@ static void rest_fail(void *user) {
     }
 }
 
-static void quiet_check(void *user) {
-    struct gateway *gateway = user;
-    struct fx_http_stats stats;
-    fx_http_server_stats(gateway->server, &stats);
-    gateway->drained = !stats.open && !fx_server_stats(gateway->rpc).calls_active &&
-                       !fx_client_calls_active(gateway->scheduler);
-}
-
-static bool wait_quiet(struct gateway *gateway, uint64_t ms) {
-    for (uint64_t end_ms = fx_clock_ms() + ms;; usleep(DRAIN_POLL_US)) {
-        if (!fx_loop_call(gateway->loop, quiet_check, gateway) || gateway->drained) return true;
-        if (fx_clock_ms() >= end_ms) return false;
-    }
-}
-
-void gateway_drain(struct gateway *gateway) {
-    if (!fx_loop_call(gateway->loop, drain_begin, gateway)) return;
-    if (wait_quiet(gateway, gateway->config->drain_ms_max)) return;
-    if (fx_loop_call(gateway->loop, rest_fail, gateway)) (void)wait_quiet(gateway, FAREWELL_MS);
-}
-
 void gateway_close(struct gateway *gateway) {
-    if (!gateway) return;
-    fx_admin_free(gateway->admin);
-    fx_server_free(gateway->rpc); /* the loop ends its calls */
-    if (gateway->loop) fx_loop_stop(gateway->loop);
+    if (!gateway->loop) return;
     if (gateway->tick) event_free(gateway->tick);
     fx_http_server_free(gateway->server); /* its clients are gone: cancels go out */
     fx_client_free(gateway->tenant);
@@ -323,9 +257,8 @@ void gateway_close(struct gateway *gateway) {
     fx_redis_free(gateway->ledger);
     gw_limits_free(gateway->limits);
     fx_redis_free(gateway->redis);
-    if (gateway->loop) (void)event_base_loop(fx_loop_base(gateway->loop), EVLOOP_NONBLOCK);
+    (void)event_base_loop(fx_loop_base(gateway->loop), EVLOOP_NONBLOCK);
     fx_loop_free(gateway->loop);
-    if (gateway->tls) SSL_CTX_free(gateway->tls);
+    gateway->loop = NULL;
     (void)pthread_mutex_destroy(&gateway->metrics.lock);
-    free(gateway);
 }

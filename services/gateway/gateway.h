@@ -1,36 +1,33 @@
 #pragma once
 #include <sys/queue.h>
-#include "common/http/admin.h"
 #include "common/http/server.h"
 #include "common/queue/queue.h"
 #include "common/rpc/client.h"
 #include "common/rpc/loop.h"
-#include "common/rpc/server.h"
 #include "services/gateway/auth.h"
 #include "services/gateway/config.h"
 #include "services/gateway/metrics.h"
 #include "services/gateway/models.h"
 
 struct gw_limits;
+struct gw_process;
 struct gw_visit;
 TAILQ_HEAD(gw_visits, gw_visit);
 
-/** Everything of one process. All but `admin`, `rpc`, `loop` and `metrics` belongs to the loop's
- * thread.
- */
+/** One of the process's loops (process.h): a whole gateway that shares nothing with the others but
+ *  what `process` holds. All but `loop`, `metrics` and `config` belongs to the loop's thread. */
 struct gateway {
+    struct gw_process *process;
     const struct gw_config *config;
+    uint32_t index; /* among the process's loops */
     fx_loop *loop;
-    SSL_CTX *tls;
     fx_redis *redis, *ledger; /* of the queue; of keys and rate limits */
     fx_queue *queue;
     fx_client *tenant, *scheduler, *slicer;
     struct gw_models *models;
     struct gw_auth *auth;
     struct gw_limits *limits;
-    fx_http_server *server;
-    fx_server *rpc;
-    fx_admin *admin;
+    fx_http_server *server; /* a listener of its own on the port of all */
     struct event *tick;
     struct gw_visits visits; /* generations in flight */
     struct gw_metrics metrics;
@@ -38,15 +35,18 @@ struct gateway {
     uint64_t log_second, log_lines; /* the access log's rate */
 };
 
-/** Opens all of it and serves. @own caller, gateway_close @err as the parts, naming the part */
-FX_MUST bool gateway_open(const struct gw_config *config, struct gateway **out, fx_error *err);
-uint16_t gateway_port(const struct gateway *gateway);
-uint16_t gateway_rpc_port(const struct gateway *gateway);
+/** Opens a zeroed gateway whose `process` and `index` are set; it serves once the loop runs. What a
+ *  failure leaves is for gateway_close. @err as the parts, naming the part */
+FX_MUST bool gateway_open(struct gateway *gateway, fx_error *err);
 /** A line of the access log. @thread the loop's */
 void gateway_log_rpc(struct gateway *gateway, const char *request_id, const char *method,
                      enum fx_code code, uint64_t us);
-/** Refuses new requests, lets running answers end for drain_ms_max, then ends them with an error.
- *  @thread the opener's */
-void gateway_drain(struct gateway *gateway);
-/** Ends everything; NULL is fine. @thread the opener's */
+/* In turn; each is a job for fx_loop_call. */
+/** Refuses new connections. */
+void gateway_drain_begin(void *gateway);
+/** Sets `drained` when nothing of the loop's runs any more. */
+void gateway_drain_check(void *gateway);
+/** Ends running answers with an error. */
+void gateway_drain_end(void *gateway);
+/** Ends everything; a half-opened one is fine. @thread the opener's, after fx_loop_stop */
 void gateway_close(struct gateway *gateway);

@@ -2,7 +2,7 @@
 #include <sys/resource.h>
 #include "common/base/log.h"
 #include "common/rpc/service.h"
-#include "services/gateway/gateway.h"
+#include "services/gateway/process.h"
 
 static enum fx_log_level level_of(const char *name) {
     static const char *const names[] = {"debug", "info", "warn", "error"};
@@ -12,10 +12,10 @@ static enum fx_log_level level_of(const char *name) {
 }
 
 /* Shells often allow 1024 descriptors: fewer than connections_max needs. */
-static void files_raise(uint32_t connections_max) {
-    enum { REST = 256 }; /* listeners, Redis, gRPC */
+static void files_raise(const struct gw_config *config) {
+    enum { REST = 256, OF_LOOP = 32 }; /* listeners, Redis, gRPC */
     struct rlimit limit;
-    rlim_t want = (rlim_t)connections_max + REST;
+    rlim_t want = (rlim_t)config->connections_max + REST + gw_config_loops(config) * OF_LOOP;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= want) return;
     limit.rlim_cur = limit.rlim_max < want ? limit.rlim_max : want;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < want)
@@ -26,18 +26,19 @@ static void files_raise(uint32_t connections_max) {
 
 static FX_MUST bool serve(fx_error *err) {
     struct gw_config config;
-    struct gateway *gateway = NULL;
+    struct gw_process *process = NULL;
     if (!gw_config_load(&config, err)) return false;
     fx_log_level_min(level_of(config.log_level));
-    files_raise(config.connections_max);
-    if (!gateway_open(&config, &gateway, err)) return false;
+    files_raise(&config);
+    if (!gw_process_open(&config, &process, err)) return false;
     fx_log(FX_LOG_INFO, FX_EVENT("ready"), FX_KS("addr", config.http_addr),
-           FX_KI("port", gateway_port(gateway)), FX_KI("grpc_port", gateway_rpc_port(gateway)),
+           FX_KI("port", gw_process_port(process)),
+           FX_KI("grpc_port", gw_process_rpc_port(process)), FX_KI("loops", process->loop_count),
            FX_KS("version", FX_VERSION));
     int number = fx_signal_wait();
     fx_log(FX_LOG_INFO, FX_EVENT("draining"), FX_KI("signal", number));
-    gateway_drain(gateway);
-    gateway_close(gateway);
+    gw_process_drain(process);
+    gw_process_close(process);
     fx_log(FX_LOG_INFO, FX_EVENT("ended"));
     return true;
 }

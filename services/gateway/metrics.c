@@ -1,6 +1,9 @@
 #include "services/gateway/metrics.h"
 #include <stddef.h>
+#include <stdio.h>
 #include "common/base/auto.h"
+#include "common/rpc/server.h"
+#include "services/gateway/config.h"
 
 struct row {
     const char *name, *help;
@@ -46,13 +49,6 @@ static const struct row rows[] = {
      AT(limited)                                                                                                                       },
     {"fx_gateway_limit_errors_total",     "Times Redis did not answer for a rate limit.",
      FX_METRIC_COUNTER,                                                                                                AT(limit_errors)},
-    {"fx_gateway_rpc_calls_total",        "Calls of the gRPC API.",                                 FX_METRIC_COUNTER, AT(rpc_calls)   },
-    {"fx_gateway_rpc_failed_total",       "Of them, with another status than OK.",                  FX_METRIC_COUNTER,
-     AT(rpc_failed)                                                                                                                    },
-    {"fx_gateway_rpc_refused_total",      "Of them, for want of a call slot.",                      FX_METRIC_COUNTER,
-     AT(rpc_refused)                                                                                                                   },
-    {"fx_gateway_rpc_active",             "Of them, running.",                                      FX_METRIC_GAUGE,   AT(rpc_active)  },
-    {"fx_gateway_models",                 "Models listed.",                                         FX_METRIC_GAUGE,   AT(models)      },
 };
 
 static const struct row http_rows[] = {
@@ -75,27 +71,97 @@ static const struct row http_rows[] = {
      offsetof(struct fx_http_stats,                                                                                                         gone)        },
 };
 
+/* -- sums -- */
+
+static uint64_t sum(struct gw_metrics *const *loops, size_t count, size_t offset) {
+    uint64_t all = 0;
+    for (size_t i = 0; i < count; i++) {
+        atomic_ullong *at = (atomic_ullong *)((char *)loops[i] + offset);
+        all += atomic_load_explicit(at, memory_order_relaxed);
+    }
+    return all;
+}
+
+static uint64_t sum_http(const struct fx_http_stats *stats, size_t count, size_t offset) {
+    uint64_t all = 0;
+    for (size_t i = 0; i < count; i++)
+        all += *(const uint64_t *)((const char *)&stats[i] + offset);
+    return all;
+}
+
+static void sum_histogram(struct gw_metrics *const *loops, size_t count, size_t offset,
+                          struct fx_histogram *out) {
+    *out = (struct fx_histogram){0};
+    for (size_t i = 0; i < count; i++) {
+        struct fx_histogram *from = (struct fx_histogram *)((char *)loops[i] + offset);
+        for (size_t j = 0; j < FX_COUNT(from->buckets); j++)
+            gw_count(&out->buckets[j], from->buckets[j]);
+        gw_count(&out->sum_us, from->sum_us);
+    }
+}
+
+/* -- text -- */
+
 static void row_write(const struct row *row, uint64_t number, fx_buf *out) {
     fx_metric_family(out, row->type, row->name, row->help);
     fx_metric_sample(out, row->name, NULL, NULL, number);
 }
 
-void gw_metrics_write(struct gw_metrics *metrics, fx_buf *out) {
-    for (size_t i = 0; i < FX_COUNT(rows); i++) {
-        atomic_ullong *at = (atomic_ullong *)((char *)metrics + rows[i].offset);
-        row_write(&rows[i], atomic_load_explicit(at, memory_order_relaxed), out);
-    }
-    fx_metric_gauge(out, "fx_gateway_redis_up", "Whether Redis answers.", metrics->redis_ready);
+static void histograms_write(struct gw_metrics *const *loops, size_t count, fx_buf *out) {
+    struct fx_histogram all;
+    sum_histogram(loops, count, AT(first_token), &all);
     fx_metric_histogram(out, "fx_gateway_first_token_seconds",
-                        "From the request to its first token.", &metrics->first_token);
+                        "From the request to its first token.", &all);
+    sum_histogram(loops, count, AT(whole), &all);
     fx_metric_histogram(out, "fx_gateway_generation_seconds",
-                        "From the request to the end of its answer.", &metrics->whole);
-    pthread_mutex_lock(&metrics->lock);
-    struct fx_http_stats http = metrics->http;
-    pthread_mutex_unlock(&metrics->lock);
+                        "From the request to the end of its answer.", &all);
+}
+
+static void http_write(struct gw_metrics *const *loops, size_t count, fx_buf *out) {
+    struct fx_http_stats stats[GW_LOOPS_MAX];
+    FX_ASSERT(count <= GW_LOOPS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        pthread_mutex_lock(&loops[i]->lock);
+        stats[i] = loops[i]->http;
+        pthread_mutex_unlock(&loops[i]->lock);
+    }
     for (size_t i = 0; i < FX_COUNT(http_rows); i++)
-        row_write(&http_rows[i], *(const uint64_t *)((const char *)&http + http_rows[i].offset),
-                  out);
+        row_write(&http_rows[i], sum_http(stats, count, http_rows[i].offset), out);
+}
+
+static void rpc_write(const struct fx_server_stats *rpc, fx_buf *out) {
+    fx_metric_counter(out, "fx_gateway_rpc_calls_total", "Calls of the gRPC API.", rpc->calls);
+    fx_metric_counter(out, "fx_gateway_rpc_failed_total", "Of them, with another status than OK.",
+                      rpc->calls_failed);
+    fx_metric_counter(out, "fx_gateway_rpc_refused_total", "Of them, for want of a call slot.",
+                      rpc->calls_refused);
+    fx_metric_gauge(out, "fx_gateway_rpc_active", "Of them, running.", rpc->calls_active);
+}
+
+static void loops_write(struct gw_metrics *const *loops, size_t count, fx_buf *out) {
+    static const char name[] = "fx_gateway_loop_requests_total";
+    bool up = true;
+    uint64_t models = 0;
+    fx_metric_family(out, FX_METRIC_COUNTER, name, "Answers on the HTTP port, by loop.");
+    for (size_t i = 0; i < count; i++) {
+        char index[12];
+        (void)snprintf(index, sizeof index, "%zu", i);
+        fx_metric_sample(out, name, "loop", index, loops[i]->requests);
+        up = up && loops[i]->redis_ready;
+        models = loops[i]->models > models ? loops[i]->models : models;
+    }
+    fx_metric_gauge(out, "fx_gateway_redis_up", "Whether Redis answers.", up);
+    fx_metric_gauge(out, "fx_gateway_models", "Models listed.", models);
+}
+
+void gw_metrics_write(struct gw_metrics *const *loops, size_t count,
+                      const struct fx_server_stats *rpc, fx_buf *out) {
+    for (size_t i = 0; i < FX_COUNT(rows); i++)
+        row_write(&rows[i], sum(loops, count, rows[i].offset), out);
+    loops_write(loops, count, out);
+    rpc_write(rpc, out);
+    histograms_write(loops, count, out);
+    http_write(loops, count, out);
 }
 
 void gw_metrics_http(struct gw_metrics *metrics, const fx_http_server *server) {

@@ -3,17 +3,16 @@
 #include "common/http/metrics.h"
 #include "common/http/server.h"
 
-/** What /metrics shows. The loop writes, the admin's thread reads. Zeroed to begin. */
+/** What /metrics shows of one loop, which writes; the admin's thread reads. Zeroed to begin. */
 struct gw_metrics {
     atomic_ullong requests, failed_4xx, failed_5xx; /* answers on the public port, by status */
     atomic_ullong generations, tokens, prompt_tokens, cancelled, resubmitted, stalled;
     atomic_ullong finished_stop, finished_length, finished_error;
     atomic_ullong auth_hits, auth_calls, auth_refused, auth_errors, auth_drops;
     atomic_ullong limited, limit_errors;
-    atomic_ullong rpc_calls, rpc_failed, rpc_refused, rpc_active;
     atomic_ullong running, models;
     atomic_ullong beat_ms; /* the loop's last turn, monotonic */
-    atomic_bool redis_ready, draining, listed;
+    atomic_bool redis_ready, listed;
     struct fx_histogram first_token, whole;
     pthread_mutex_t lock; /* http */
     struct fx_http_stats http;
@@ -23,7 +22,9 @@ static inline void gw_count(atomic_ullong *counter, uint64_t by) {
     atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
 }
 
-/** @thread any */
-void gw_metrics_write(struct gw_metrics *metrics, fx_buf *out);
+struct fx_server_stats;
+/** The sums over all loops, and the gRPC API's counters. @thread any */
+void gw_metrics_write(struct gw_metrics *const *loops, size_t count,
+                      const struct fx_server_stats *rpc, fx_buf *out);
 /** Hands the server's counters over. @thread the loop's */
 void gw_metrics_http(struct gw_metrics *metrics, const fx_http_server *server);

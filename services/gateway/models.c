@@ -35,13 +35,16 @@ static void refuse(struct gw_models_waiter *waiter, enum gw_reason reason, const
 }
 
 /* Settles a waiter, or says that it has to go on waiting. */
-static bool settle(struct gw_models *models, struct gw_models_waiter *waiter) {
-    const struct gw_model *model = gw_models_find(models, waiter->name);
+static bool settle(struct gw_models *models, struct gw_models_waiter *waiter,
+                   const struct gw_model *model) {
     if (model && model->vocab) {
         waiter->waiting = false;
         waiter->found(waiter->ctx, model);
     } else if (model && gw_models__vocab_failed(models, model->digest)) {
         refuse(waiter, GW_UNAVAILABLE, "the tokenizer of model '%.128s' can't be loaded",
+               waiter->name);
+    } else if (model && fx_clock_ms() - waiter->since_ms >= GW_MODELS_WAIT_MS) {
+        refuse(waiter, GW_UNAVAILABLE, "the tokenizer of model '%.128s' is still being loaded",
                waiter->name);
     } else if (model || waiter->asked) {
         return false;
@@ -61,7 +64,7 @@ void gw_models__settle(struct gw_models *models) {
     while ((waiter = TAILQ_FIRST(&queue))) {
         TAILQ_REMOVE(&queue, waiter, entry);
         models->waiter_count--;
-        if (settle(models, waiter)) continue;
+        if (settle(models, waiter, gw_models_find(models, waiter->name))) continue;
         TAILQ_INSERT_TAIL(&models->waiters, waiter, entry);
         models->waiter_count++;
     }
@@ -70,19 +73,17 @@ void gw_models__settle(struct gw_models *models) {
 void gw_models_want(struct gw_models *models, struct gw_models_waiter *waiter) {
     const struct gw_model *model = gw_models_find(models, waiter->name);
     waiter->waiting = true;
-    bool fresh = fx_clock_ms() - models->listed_ms < GW_MODELS_FRESH_MS;
-    waiter->asked = !model && !fresh;
-    if (settle(models, waiter)) return;
+    waiter->since_ms = fx_clock_ms();
+    waiter->asked = !model && waiter->since_ms - models->listed_ms >= GW_MODELS_FRESH_MS;
+    if (model && !model->vocab) gw_models__vocabs(models);
+    if (settle(models, waiter, model)) return;
     if (models->waiter_count >= GW_MODELS_WAITERS_MAX) {
         refuse(waiter, GW_UNAVAILABLE, "too many requests wait for model '%.128s'", waiter->name);
         return;
     }
     TAILQ_INSERT_TAIL(&models->waiters, waiter, entry);
     models->waiter_count++;
-    if (model)
-        gw_models__vocabs(models);
-    else
-        gw_models__list(models);
+    if (!model) gw_models__list(models);
 }
 
 void gw_models_leave(struct gw_models *models, struct gw_models_waiter *waiter) {
@@ -92,12 +93,17 @@ void gw_models_leave(struct gw_models *models, struct gw_models_waiter *waiter) 
     models->waiter_count--;
 }
 
+void gw_models_vocabs_changed(struct gw_models *models) {
+    gw_models__vocabs(models);
+    gw_models__settle(models);
+}
+
 /* -- life -- */
 
 static void on_poll(evutil_socket_t fd, short what, void *arg) {
     (void)fd, (void)what;
     gw_models__list(arg);
-    gw_models__vocabs(arg);
+    gw_models_vocabs_changed(arg);
 }
 
 bool gw_models_open(const struct gw_models_opts *opts, struct gw_models **out, fx_error *err) {
@@ -125,6 +131,5 @@ void gw_models_free(struct gw_models *models) {
         gw_vocab_unref(models->vocabs[i].vocab);
     fx_arena_done(&models->reply);
     free(models->reply_memory);
-    free(models->fetch_memory);
     free(models);
 }

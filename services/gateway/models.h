@@ -3,7 +3,7 @@
 #include "common/rpc/client.h"
 #include "services/gateway/errors.h"
 #include "services/gateway/metrics.h"
-#include "services/gateway/vocab.h"
+#include "services/gateway/vocabs.h"
 
 enum {
     GW_MODELS_MAX = 256,
@@ -11,6 +11,7 @@ enum {
     GW_MODEL_TEXT_MAX = 129,
     GW_MODELS_POLL_MS = 2000,
     GW_MODELS_WAITERS_MAX = 4096,
+    GW_MODELS_WAIT_MS = 30000, /* for a tokenizer */
 };
 
 /** One model of the store, as the slicer lists it. Plain data; `vocab` NULL until fetched. */
@@ -33,6 +34,7 @@ struct gw_models_waiter {
     TAILQ_ENTRY(gw_models_waiter) entry;
     const char *name;    /* borrowed while it waits */
     bool waiting, asked; /* asked: a list that was begun after its arrival is on the way */
+    uint64_t since_ms;
     void *ctx;
     void (*found)(void *ctx, const struct gw_model *model);
     void (*refused)(void *ctx, const struct gw_problem *problem);
@@ -41,6 +43,7 @@ struct gw_models_waiter {
 struct gw_models_opts {
     struct event_base *base;
     fx_client *slicer;
+    struct gw_vocabs *vocabs; /* of all loops; borrowed */
     struct gw_metrics *metrics;
     /** The list is here, the first time and each time again. */
     void (*on_listed)(void *ctx);
@@ -54,6 +57,8 @@ FX_MUST bool gw_models_open(const struct gw_models_opts *opts, struct gw_models 
                             fx_error *err);
 /** After its client has been freed. NULL is fine. */
 void gw_models_free(struct gw_models *models);
+/** gw_vocabs has news. */
+void gw_models_vocabs_changed(struct gw_models *models);
 /** False until the slicer has answered once. */
 bool gw_models_listed(const struct gw_models *models);
 size_t gw_models_count(const struct gw_models *models);

@@ -62,7 +62,6 @@ static void on_list(void *user, const struct fx_client_result *result) {
         asked_clear(models);
     }
     gw_models__settle(models);
-    gw_models__vocabs(models);
 }
 
 void gw_models__list(struct gw_models *models) {

@@ -103,7 +103,7 @@ static void begin_on_loop(void *user) {
     fx_span key;
     fx_call_on_writable(call, on_writable, visit);
     fx_call_on_cancel(call, on_cancel, visit);
-    if (visit->gateway->metrics.draining) {
+    if (visit->gateway->process->draining) {
         gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "the gateway is shutting down");
         gw_visit_refuse(visit, &problem);
     } else if (!gw_auth_key_of(fx_call_metadata(call, "authorization"),
@@ -114,8 +114,9 @@ static void begin_on_loop(void *user) {
     }
 }
 
-static void begin(fx_call *call, const void *message, struct gateway *gateway,
+static void begin(fx_call *call, const void *message, struct gw_process *process,
                   const struct gw_route *route) {
+    struct gateway *gateway = gw_process_next(process);
     struct gw_visit *visit = fx_alloc(1, sizeof *visit);
     if (visit) {
         visit->refs = 1; /* the call's */
@@ -134,28 +135,28 @@ static void begin(fx_call *call, const void *message, struct gateway *gateway,
 
 /* -- methods -- */
 
-static void generate(fx_call *call, const void *message, void *gateway) {
+static void generate(fx_call *call, const void *message, void *process) {
     static const struct gw_route route = {.path = {"Generate"},
                                           .kind = GW_COMPLETION,
                                           .shape = &gw_completion_shape,
                                           .serve = gw_serve_generation};
-    begin(call, message, gateway, &route);
+    begin(call, message, process, &route);
 }
 
-static void chat(fx_call *call, const void *message, void *gateway) {
+static void chat(fx_call *call, const void *message, void *process) {
     static const struct gw_route route = {
         .path = {"Chat"}, .kind = GW_CHAT, .shape = &gw_chat_shape, .serve = gw_serve_generation};
-    begin(call, message, gateway, &route);
+    begin(call, message, process, &route);
 }
 
-static void list_models(fx_call *call, const void *message, void *gateway) {
+static void list_models(fx_call *call, const void *message, void *process) {
     static const struct gw_route route = {.path = {"ListModels"}, .serve = gw_rpc_serve_models};
-    begin(call, message, gateway, &route);
+    begin(call, message, process, &route);
 }
 
-static void count_tokens(fx_call *call, const void *message, void *gateway) {
+static void count_tokens(fx_call *call, const void *message, void *process) {
     static const struct gw_route route = {.path = {"CountTokens"}, .serve = gw_rpc_serve_count};
-    begin(call, message, gateway, &route);
+    begin(call, message, process, &route);
 }
 
 /* The transport bounds a message by FX_BODY_BYTES_MAX. */
@@ -171,8 +172,8 @@ static const struct fx_method methods[] = {
      &fractal__v1__count_tokens_request__descriptor,                                                       FX_RPC_UNARY, 30000, UINT32_MAX},
 };
 
-bool gw_rpc_open(struct gateway *gateway, fx_error *err) {
-    const struct gw_config *config = gateway->config;
+bool gw_rpc_open(struct gw_process *process, fx_error *err) {
+    const struct gw_config *config = process->config;
     struct fx_server_opts opts = {
         .address = config->grpc_addr,
         .threads = config->rpc_threads,
@@ -181,20 +182,14 @@ bool gw_rpc_open(struct gateway *gateway, fx_error *err) {
         .message_bytes_max = config->body_bytes_max,
         .tls = gw_config_tls(config),
         .plaintext = config->plaintext,
-        .context = gateway,
+        .context = process,
     };
-    return fx_server_open(&opts, methods, FX_COUNT(methods), &gateway->rpc, err) ||
+    return fx_server_open(&opts, methods, FX_COUNT(methods), &process->rpc, err) ||
            fx_wrap(err, "FX_GRPC_ADDR");
 }
 
-void gw_rpc_tick(struct gateway *gateway) {
-    struct gw_metrics *metrics = &gateway->metrics;
-    bool serves = metrics->listed && !metrics->draining;
-    if (!gateway->rpc) return;
-    if (fx_server_serving(gateway->rpc) != serves) fx_server_set_serving(gateway->rpc, serves);
-    struct fx_server_stats stats = fx_server_stats(gateway->rpc);
-    metrics->rpc_calls = stats.calls;
-    metrics->rpc_failed = stats.calls_failed;
-    metrics->rpc_refused = stats.calls_refused;
-    metrics->rpc_active = stats.calls_active;
+void gw_rpc_tick(struct gw_process *process) {
+    bool serves = gw_process_listed(process) && !process->draining;
+    if (process->rpc && fx_server_serving(process->rpc) != serves)
+        fx_server_set_serving(process->rpc, serves);
 }

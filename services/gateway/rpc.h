@@ -1,8 +1,9 @@
 #pragma once
+#include "services/gateway/process.h"
 #include "services/gateway/visit.h"
 
 /** The public gRPC API, fractal.v1.InferenceService: the second front of the gateway. A handler
- *  hands its call to the loop, which owns it from then on; a visit is as over HTTP. */
+ *  hands its call to a loop, which owns it from then on; a visit is as over HTTP. */
 
 enum {
     GW_RPC_CALLS_MAX = 256,              /* at once */
@@ -10,10 +11,10 @@ enum {
     GW_RPC_INBOX = 4 * GW_RPC_CALLS_MAX, /* jobs: for each call one to begin and one to go on */
 };
 
-/** Serves once the loop runs. @err as fx_server_open */
-FX_MUST bool gw_rpc_open(struct gateway *gateway, fx_error *err);
-/** Says whether it serves, and counts. @thread the loop's */
-void gw_rpc_tick(struct gateway *gateway);
+/** Serves once the loops run. @err as fx_server_open */
+FX_MUST bool gw_rpc_open(struct gw_process *process, fx_error *err);
+/** Says whether it serves. @thread any */
+void gw_rpc_tick(struct gw_process *process);
 
 /* rpc_request.c */
 /** The request's fields under their HTTP names. @own caller */

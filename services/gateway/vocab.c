@@ -26,12 +26,12 @@ bool gw_vocab_new(const char *digest, const struct fx_tokenizer_files *files, st
 }
 
 struct gw_vocab *gw_vocab_ref(struct gw_vocab *vocab) {
-    if (vocab) vocab->refs++;
+    if (vocab) (void)atomic_fetch_add_explicit(&vocab->refs, 1, memory_order_relaxed);
     return vocab;
 }
 
 void gw_vocab_unref(struct gw_vocab *vocab) {
-    if (!vocab || --vocab->refs) return;
+    if (!vocab || atomic_fetch_sub(&vocab->refs, 1) > 1) return;
     fx_tokenizer_free(vocab->tokenizer);
     fx_template_free(vocab->template);
     free(vocab);

@@ -1,12 +1,14 @@
 #pragma once
+#include <stdatomic.h>
 #include "common/model/template.h"
 #include "common/model/tokenizer.h"
 
 enum { GW_DIGEST_MAX = 65, GW_WHY_MAX = 256 };
 
-/** A model's tokenizer and chat template, shared by its requests. @thread the loop's */
+/** A model's tokenizer and chat template, shared by the requests of all loops; never changes.
+ *  @thread any */
 struct gw_vocab {
-    uint32_t refs;
+    atomic_uint refs;
     char digest[GW_DIGEST_MAX];
     fx_tokenizer *tokenizer;
     fx_template *template;         /* NULL: none, or template_why says what is wrong with it */

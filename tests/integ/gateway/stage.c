@@ -196,19 +196,21 @@ static void check(bool ok, const fx_error *err) {
 
 void stage_gateway_open(struct stage *stage) {
     fx_error err = {0};
-    check(gateway_open(&stage->config, &stage->gateway, &err), &err);
-    for (int i = 0; i < 1000 && !stage->gateway->metrics.listed; i++)
+    check(gw_process_open(&stage->config, &stage->process, &err), &err);
+    stage->gateway = &stage->process->loops[0];
+    for (int i = 0; i < 1000 && !gw_process_listed(stage->process); i++)
         usleep(5000);
-    for (int i = 0; i < 1000 && !stage->gateway->metrics.redis_ready; i++)
+    for (int i = 0; i < 1000 && !gw_process_redis_ready(stage->process); i++)
         usleep(5000);
-    for (int i = 0; i < 1000 && !fx_server_serving(stage->gateway->rpc); i++)
+    for (int i = 0; i < 1000 && !fx_server_serving(stage->process->rpc); i++)
         usleep(5000);
-    assert_true(stage->gateway->metrics.listed && stage->gateway->metrics.redis_ready);
-    assert_true(fx_server_serving(stage->gateway->rpc));
+    assert_true(gw_process_listed(stage->process) && gw_process_redis_ready(stage->process));
+    assert_true(fx_server_serving(stage->process->rpc));
 }
 
 void stage_gateway_close(struct stage *stage) {
-    gateway_close(stage->gateway);
+    gw_process_close(stage->process);
+    stage->process = NULL;
     stage->gateway = NULL;
 }
 
@@ -233,7 +235,8 @@ static void config_set(struct stage *stage) {
                                        .body_bytes_max = 100000,
                                        .stall_ms_max = 20000,
                                        .drain_ms_max = 5000,
-                                       .limit_lease_ms = 1500};
+                                       .limit_lease_ms = 1500,
+                                       .http_loops = 1};
 }
 
 static void worker_open(struct stage *stage) {

@@ -6,7 +6,7 @@
 #include "common/queue/queue.h"
 #include "common/rpc/loop.h"
 #include "common/rpc/server.h"
-#include "services/gateway/gateway.h"
+#include "services/gateway/process.h"
 #include "tests/integ/queue/redis_fixture.h"
 
 #define STAGE_KEY "fx-good"
@@ -52,7 +52,8 @@ struct stage {
     struct event *tick;
     fx_server *server;
     struct gw_config config;
-    struct gateway *gateway;
+    struct gw_process *process;
+    struct gateway *gateway; /* its first loop */
     char address[32], *tokenizer;
     size_t tokenizer_len;
 

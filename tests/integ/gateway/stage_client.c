@@ -3,7 +3,7 @@
 
 int stage_connect(const struct stage *stage) {
     struct sockaddr_in in = {.sin_family = AF_INET,
-                             .sin_port = htons(gateway_port(stage->gateway)),
+                             .sin_port = htons(gw_process_port(stage->process)),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof in), 0);

@@ -74,7 +74,7 @@ static bool redis_ready(struct stage *stage, bool want) {
 
 static unsigned admin_status(struct stage *stage, const char *path) {
     struct sockaddr_in in = {.sin_family = AF_INET,
-                             .sin_port = htons(fx_admin_port(stage->gateway->admin)),
+                             .sin_port = htons(fx_admin_port(stage->process->admin)),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     char head[128];
     bool closed;
@@ -161,7 +161,7 @@ struct draining {
 };
 
 static void *drain(void *arg) {
-    gateway_drain(((struct draining *)arg)->stage->gateway);
+    gw_process_drain(((struct draining *)arg)->stage->process);
     return NULL;
 }
 
@@ -204,7 +204,7 @@ static void test_drain_ends(void **state) {
     int fd = stage_connect(stage);
     stage_post(fd, "/v1/chat/completions", CHAT(STREAM));
     char *head = wire_read(fd, "\"n\":2", &closed);
-    gateway_drain(stage->gateway);
+    gw_process_drain(stage->process);
     char *rest = wire_read(fd, NULL, &closed);
     assert_non_null(strstr(rest, "\"code\":\"unavailable\""));
     assert_non_null(strstr(rest, "data: [DONE]\n\n\r\n0\r\n\r\n"));

@@ -24,7 +24,7 @@ static void rpc_open(struct stage *stage, struct rpc *rpc) {
     struct fx_client_opts opts = {
         .target = target, .health_check_off = true, .message_bytes_max = 16 * 1024 * 1024};
     *rpc = (struct rpc){0};
-    (void)snprintf(target, sizeof target, "127.0.0.1:%u", gateway_rpc_port(stage->gateway));
+    (void)snprintf(target, sizeof target, "127.0.0.1:%u", gw_process_rpc_port(stage->process));
     if (!fx_client_open(&opts, &rpc->client, &rpc->err)) fail_msg("%s", rpc->err.text);
 }
 
@@ -415,9 +415,9 @@ static void test_leave_at_once(void **state) {
         fx_client_free(rpc.client);
     }
     assert_true(stage_wait(&stage->running, 0));
-    for (int i = 0; i < 5000 && fx_server_stats(stage->gateway->rpc).calls_active; i++)
+    for (int i = 0; i < 5000 && fx_server_stats(stage->process->rpc).calls_active; i++)
         usleep(1000);
-    assert_int_equal(fx_server_stats(stage->gateway->rpc).calls_active, 0);
+    assert_int_equal(fx_server_stats(stage->process->rpc).calls_active, 0);
     for (int i = 0; i < 5000 && stage->gateway->metrics.running; i++)
         usleep(1000);
     assert_int_equal(stage->gateway->metrics.running, 0);
@@ -445,7 +445,7 @@ static void drain_while(struct stage *stage, struct stage_script script, bool en
     assert_int_equal(pthread_create(&thread, NULL, stream_run, &streaming), 0);
     assert_true(stage_wait(&stage->running, 1));
     stage->config.drain_ms_max = ends ? 5000 : 100;
-    gateway_drain(stage->gateway);
+    gw_process_drain(stage->process);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(streaming.ok, ends);
     if (!ends) {
@@ -472,16 +472,16 @@ static void test_drain_cut(void **state) {
 static void test_addresses(void **state) {
     struct stage *stage = *state;
     struct gw_config config = stage->config;
-    struct gateway *second = NULL;
+    struct gw_process *second = NULL;
     char taken[32];
     fx_error err = {0};
     config.grpc_addr = "0.0.0.0:0";
-    assert_false(gateway_open(&config, &second, &err));
+    assert_false(gw_process_open(&config, &second, &err));
     assert_int_equal(err.code, FX_FAILED_PRECONDITION);
     assert_non_null(strstr(err.text, "FX_GRPC_ADDR"));
-    (void)snprintf(taken, sizeof taken, "127.0.0.1:%u", gateway_rpc_port(stage->gateway));
+    (void)snprintf(taken, sizeof taken, "127.0.0.1:%u", gw_process_rpc_port(stage->process));
     config.grpc_addr = taken;
-    assert_false(gateway_open(&config, &second, &err));
+    assert_false(gw_process_open(&config, &second, &err));
     assert_int_equal(err.code, FX_UNAVAILABLE);
     assert_non_null(strstr(err.text, "FX_GRPC_ADDR"));
     assert_null(second);

@@ -23,7 +23,7 @@ static void run(struct stage *stage, const char *key, const char *text, struct r
     int status, fd = mkstemp(key_file);
     assert_true(fd >= 0 && write(fd, key, strlen(key)) == (ssize_t)strlen(key));
     close(fd);
-    (void)snprintf(address, sizeof address, "127.0.0.1:%u", gateway_rpc_port(stage->gateway));
+    (void)snprintf(address, sizeof address, "127.0.0.1:%u", gw_process_rpc_port(stage->process));
     pid_t pid = fork();
     if (pid == 0) {
         (void)dup2(fileno(out), STDOUT_FILENO);
