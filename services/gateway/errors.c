@@ -22,6 +22,7 @@ static const struct {
     [GW_NO_ROUTE] = {404, "invalid_request_error", "unknown_url"               },
     [GW_NO_METHOD] = {405, "invalid_request_error", "method_not_allowed"        },
     [GW_OLD_HTTP] = {505, "invalid_request_error", "http_version"              },
+    [GW_KEY_REUSED] = {422, "invalid_request_error", "idempotency_key_reused"    },
     [GW_BUSY] = {429, "rate_limit_error",      "queue_full"                },
     [GW_LIMITED] = {429, "rate_limit_error",      "rate_limit_exceeded"       },
     [GW_UNAVAILABLE] = {503, "server_error",          "unavailable"               },

@@ -20,6 +20,7 @@ enum gw_reason {
     GW_NO_ROUTE,
     GW_NO_METHOD,
     GW_OLD_HTTP,
+    GW_KEY_REUSED,  /* an Idempotency-Key with another request */
     GW_BUSY,        /* 429: a queue is full */
     GW_LIMITED,     /* 429: a rate limit of the key or its tenant */
     GW_UNAVAILABLE, /* 503: a part of the system is away */

@@ -278,6 +278,19 @@ bool gw_choices_open(struct gw_visit *visit, struct gw_problem *problem) {
     return true;
 }
 
+void gw_generation_set_id(struct gw_visit *visit, const fx_gen_id *id) {
+    visit->id = gw_choice_id(id, 0);
+    for (uint32_t i = 0; i < visit->choice_count; i++)
+        visit->choices[i].id = gw_choice_id(id, i);
+    gw_answer_set(visit, fx_wall_ms() / 1000);
+}
+
+void gw_generation_draw_id(struct gw_visit *visit) {
+    fx_gen_id id;
+    fx_random(id.bytes, sizeof id.bytes);
+    gw_generation_set_id(visit, &id);
+}
+
 /* The ceiling of each choice: the context's, the request's, and what the limits leave them. */
 static uint32_t ceiling_of(const struct gw_visit *visit) {
     const struct gw_request *request = &visit->request;
@@ -297,8 +310,7 @@ static FX_MUST bool prepare(struct gw_visit *visit, struct gw_problem *problem) 
         !gw_prompt_build(request, vocab, visit->model.context_max, &visit->prompt, problem))
         return false;
     visit->max_tokens = ceiling_of(visit);
-    fx_random(visit->id.bytes, sizeof visit->id.bytes);
-    visit->id = gw_choice_id(&visit->id, 0);
+    gw_generation_draw_id(visit);
     return gw_choices_open(visit, problem);
 }
 
@@ -314,7 +326,11 @@ static void on_taken(void *ctx, const struct gw_limit_state *state,
     gw_visit_unref(visit); /* the question's */
 }
 
-static void admit(struct gw_visit *visit) {
+void gw_generation_attach(struct gw_visit *visit) {
+    submit_all(visit);
+}
+
+void gw_generation_admit(struct gw_visit *visit) {
     if (!gw_limited(&visit->who)) {
         submit_all(visit);
         return;
@@ -334,8 +350,10 @@ static void on_model(void *ctx, const struct gw_model *model) {
         return;
     }
     gw_request_drop_json(&visit->request);
-    gw_answer_set(visit, fx_wall_ms() / 1000);
-    admit(visit);
+    if (visit->once.asked)
+        gw_once_claim(visit);
+    else
+        gw_generation_admit(visit);
 }
 
 static void on_no_model(void *ctx, const struct gw_problem *problem) {

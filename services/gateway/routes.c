@@ -83,6 +83,8 @@ void gw_visit_unref(struct gw_visit *visit) {
 
 void gw_visit_gone(struct gw_visit *visit) {
     gw_models_leave(visit->gateway->models, &visit->waiter);
+    if (gw_once_left(visit)) return;
+    visit->keeps = visit->rejoin != NULL;
     if (gw_generation_pending(visit)) visit->hold.counts = true;
     gw_generation_gone(visit);
     gw_visit_unref(visit);
@@ -166,6 +168,7 @@ void gw_visit_stream_end(struct gw_visit *visit) {
 
 bool gw_http_read(struct gw_visit *visit, struct gw_problem *problem) {
     if (!visit->route->kind) return true;
+    if (!gw_once_read(visit, problem)) return false;
     if (!gw_request_parse(visit->route->kind, visit->http->body, &visit->request, problem))
         return false;
     fx_http_call_drop_body(visit->call);

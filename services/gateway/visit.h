@@ -1,4 +1,5 @@
 #pragma once
+#include "common/base/hash.h"
 #include "common/base/stops.h"
 #include "common/model/detok.h"
 #include "common/rpc/server.h"
@@ -68,6 +69,12 @@ struct gw_choice {
     const char *reason;          /* NULL: it runs */
 };
 
+/** What a POST with an Idempotency-Key is known by. */
+struct gw_once {
+    bool asked;
+    uint8_t key[FX_SHA256_BYTES], body[FX_SHA256_BYTES];
+};
+
 /** One request from its head to the end of its answer. Lives until its call has ended and no
  *  question of its is under way. @thread the loop's */
 struct gw_visit {
@@ -95,8 +102,9 @@ struct gw_visit {
     const struct gw_shape *shape;
     struct gw_answer answer;
     struct gw_prompt prompt;
-    fx_gen_id id;              /* of choice 0; see gw_choice_id */
-    struct gw_rejoin *rejoin;  /* not NULL: came back for an answer; see rejoin.h */
+    fx_gen_id id;             /* of choice 0; see gw_choice_id */
+    struct gw_rejoin *rejoin; /* not NULL: came back for an answer; see rejoin.h */
+    struct gw_once once;
     bool keeps;                /* goes on when the client leaves: it may come back */
     uint32_t max_tokens;       /* of each choice */
     struct gw_choice *choices; /* [choice_count]; NULL: no generation yet */
@@ -148,6 +156,13 @@ void gw_routes_serve(void *gateway, fx_http_call *call, const struct fx_http_req
 /* model_routes.c */
 void gw_serve_models(struct gw_visit *visit);
 void gw_serve_model(struct gw_visit *visit);
+/* once.c: a POST with an Idempotency-Key. */
+FX_MUST bool gw_once_read(struct gw_visit *visit, struct gw_problem *problem);
+/** Finds out whether it came before, then admits it, attaches to what it began, or refuses. */
+void gw_once_claim(struct gw_visit *visit);
+/** The client left. True: it is followed to its end without one, and keeps the call's reference
+ *  until then: the client may come back, and it is charged for all of it. */
+bool gw_once_left(struct gw_visit *visit);
 /* generations.c: an answer by its id, its events from where the client is, its cancel. */
 void gw_serve_status(struct gw_visit *visit);
 void gw_serve_events(struct gw_visit *visit);
@@ -159,6 +174,13 @@ void gw_status_close(fx_buf *out);
 void gw_serve_generation(struct gw_visit *visit);
 /** Opens visit->request.n choices with the ids that follow from visit->id. */
 FX_MUST bool gw_choices_open(struct gw_visit *visit, struct gw_problem *problem);
+/** Another id for it than was drawn; before it is submitted. */
+void gw_generation_set_id(struct gw_visit *visit, const fx_gen_id *id);
+void gw_generation_draw_id(struct gw_visit *visit);
+/** Takes what the rate limits ask for and submits it. */
+void gw_generation_admit(struct gw_visit *visit);
+/** Submits what the queue has already: its log is followed from the beginning. */
+void gw_generation_attach(struct gw_visit *visit);
 /** The head of its answer. */
 void gw_answer_set(struct gw_visit *visit, uint64_t created_s);
 /** Begins the answer and follows the logs of its choices; all are admitted. */
