@@ -87,6 +87,7 @@ static void advance(fx_engine *engine) {
         struct fx_engine__slot *slot = &engine->slots[engine->order[age]];
         bool prefills = slot->count - slot->cached > 1;
         engine->stats.tokens_prefilled += prefills ? slot->rows : 0;
+        engine->stats.rows += slot->rows;
         slot->cached += slot->rows;
     }
     engine->stats.steps++;

@@ -33,6 +33,9 @@ void io_beat(worker_io *io) {
     message.numerics_id = io->numerics_id;
     message.leaving = io->draining;
     message.context_max = io->context_max;
+    fx_span figures =
+        worker_figures_pack(&io->figures, io->opts.status, fx_clock_ms(), io->figures_bytes);
+    message.figures = (ProtobufCBinaryData){figures.len, io->figures_bytes};
     const struct fx_client_request request = {
         .method = "/fractal.v1.SchedulerService/RegisterWorker",
         .message = &message,

@@ -29,6 +29,8 @@ struct gen {
 
     uint32_t have, sent, acked; /* tokens generated, handed to Redis, known to be logged */
     uint32_t calls;             /* queue calls in flight that hold it */
+    uint64_t submitted_ms;      /* wall clock; 0: unknown */
+    uint64_t acked_us;          /* when `acked` last grew; 0: not here */
     uint64_t renewed_ms;        /* when its lease was last extended, or the call for it was sent */
     bool in_engine;             /* added, and no news of its end yet */
     bool dropping;              /* the engine was told to let go */

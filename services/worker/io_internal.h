@@ -5,6 +5,7 @@
 #include "common/base/arena.h"
 #include "common/rpc/client.h"
 #include "common/rpc/loop.h"
+#include "services/worker/figures.h"
 #include "services/worker/io.h"
 
 enum {
@@ -43,6 +44,9 @@ struct worker_io {
     struct fx_append *appends; /* [slots] */
     void *arena_bytes;
     fx_arena arena;
+
+    struct worker_figures figures;
+    uint8_t figures_bytes[WORKER_FIGURES_BYTES_MAX];
 
     bool pulling, pull_again; /* one pull at a time; hints that came meanwhile */
     bool beating, draining;

@@ -110,6 +110,7 @@ static FX_MUST bool task_read(worker_io *io, struct gen *gen, const struct fx_ta
     if (task->schema < TASK_SCHEMA_MIN || task->schema > TASK_SCHEMA_MAX)
         return fx_fail(err, FX_UNIMPLEMENTED, "a task of schema %u", task->schema);
     gen->max_tokens = task->max_tokens;
+    gen->submitted_ms = task->submitted_ms;
     return sampling_read(gen, task, err) && ids_read(io, gen, task, taken, err) &&
            stop_read(io, gen, task, err) && logprobs_read(io, gen, task, err);
 }
@@ -150,6 +151,7 @@ static void gen_start(worker_io *io, struct gen *gen, const struct fx_task *task
         gen_refuse(gen, task, err.text);
         return;
     }
+    if (!gen->logged) worker_figures_since(&io->figures, FIGURES_QUEUE_TIME, gen->submitted_ms);
     gen->in_engine = true;
     engine_thread_order(io->opts.engine, (struct order){ORDER_ADD, gen});
 }

@@ -18,6 +18,7 @@ static const struct {
     {STATUS_KV_BLOCKS,        FX_METRIC_GAUGE,   "fx_worker_kv_blocks",                   "KV blocks in the pool"            },
     {STATUS_KV_BLOCKS_FREE,   FX_METRIC_GAUGE,   "fx_worker_kv_blocks_free",              "KV blocks nobody holds"           },
     {STATUS_STEPS,            FX_METRIC_COUNTER, "fx_worker_steps_total",                 "steps of the batch"               },
+    {STATUS_ROWS,             FX_METRIC_COUNTER, "fx_worker_rows_total",                  "rows over all steps"              },
     {STATUS_TOKENS_PREFILLED, FX_METRIC_COUNTER, "fx_worker_tokens_prefilled_total",
      "prompt tokens computed"                                                                                                },
     {STATUS_TOKENS_DECODED,   FX_METRIC_COUNTER, "fx_worker_tokens_decoded_total",
@@ -67,6 +68,7 @@ void worker_status_engine(struct worker_status *status, const struct fx_engine_s
     status_set(status, STATUS_KV_BLOCKS, stats->pages);
     status_set(status, STATUS_KV_BLOCKS_FREE, stats->pages_free);
     status_set(status, STATUS_STEPS, stats->steps);
+    status_set(status, STATUS_ROWS, stats->rows);
     status_set(status, STATUS_TOKENS_PREFILLED, stats->tokens_prefilled);
     status_set(status, STATUS_TOKENS_DECODED, stats->tokens_decoded);
     status_set(status, STATUS_PREEMPTIONS, stats->preemptions);

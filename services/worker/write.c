@@ -46,11 +46,24 @@ static void resend_from(struct gen *gen, uint32_t first) {
     if (first - 1 < gen->sent) gen->sent = first - 1;
 }
 
+/* Tokens are in the log up to `last`, where those who wait for them find them. */
+static void logged(worker_io *io, struct gen *gen, uint32_t last) {
+    struct fx_latency *inter_token = &io->figures.latencies[FIGURES_INTER_TOKEN];
+    uint64_t now_us = fx_clock_us();
+    if (last <= gen->acked) return;
+    if (!gen->acked) worker_figures_since(&io->figures, FIGURES_FIRST_TOKEN, gen->submitted_ms);
+    if (gen->acked_us) fx_latency_add(inter_token, now_us - gen->acked_us);
+    for (uint32_t more = gen->acked + 2; more <= last; more++)
+        fx_latency_add(inter_token, 0);
+    gen->acked = last;
+    gen->acked_us = now_us;
+}
+
 void io_gen_answered(worker_io *io, struct gen *gen, uint32_t first,
                      const struct fx_write_result *result) {
     switch (result->status) {
     case FX_QUEUE_OK:
-        if (result->last > gen->acked) gen->acked = result->last;
+        logged(io, gen, result->last);
         if (result->cancelled) io_gen_cancel(io, gen);
         return;
     case FX_QUEUE_GAP:

@@ -148,10 +148,12 @@ static void test_counters(void **state) {
     fx_engine_step(engine, &results, &count);
     struct fx_engine_stats one = fx_engine_stats(engine);
     assert_int_equal(one.dense_rows, 4 * one.dense_matmuls);
+    assert_int_equal(one.rows, 4);
     assert_true(one.expert_matmuls > 0 && one.expert_rows >= one.expert_matmuls);
     fx_engine_step(engine, &results, &count);
     struct fx_engine_stats two = fx_engine_stats(engine);
     assert_int_equal(two.dense_matmuls, 2 * one.dense_matmuls);
+    assert_int_equal(two.rows, 8);
     assert_int_equal(two.expert_rows, 2 * one.expert_rows);
     assert_true(two.weight_bytes > one.weight_bytes);
 }

@@ -39,13 +39,18 @@ static void test_metrics(void **state) {
     static uint8_t bytes[FX_ADMIN_METRICS_MAX];
     struct worker_status status = healthy();
     fx_buf out = {bytes, 0, sizeof(bytes) - 1};
-    const struct fx_engine_stats stats = {
-        .steps = 11, .dense_rows = 320, .dense_matmuls = 10, .pages = 64, .pages_free = 60};
+    const struct fx_engine_stats stats = {.steps = 11,
+                                          .rows = 77,
+                                          .dense_rows = 320,
+                                          .dense_matmuls = 10,
+                                          .pages = 64,
+                                          .pages_free = 60};
     worker_status_engine(&status, &stats);
     worker_metrics(&status, &out);
     assert_true(fx_buf_fits(&out));
     const char *page = (const char *)bytes;
     assert_non_null(strstr(page, "\nfx_worker_steps_total{model=\"m\"} 11\n"));
+    assert_non_null(strstr(page, "\nfx_worker_rows_total{model=\"m\"} 77\n"));
     assert_non_null(strstr(page, "\nfx_worker_dense_rows_total{model=\"m\"} 320\n"));
     assert_non_null(strstr(page, "\nfx_worker_kv_blocks_free{model=\"m\"} 60\n"));
     assert_non_null(strstr(page, "# TYPE fx_worker_steps_total counter\n"));

@@ -1,3 +1,3 @@
-foreach(name IN ITEMS config status)
+foreach(name IN ITEMS config figures status)
   fx_add_test(unit/worker/test_${name}.c LABELS unit DEPS fx_svc_worker)
 endforeach()

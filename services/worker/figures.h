@@ -1,0 +1,29 @@
+#pragma once
+#include "common/base/latency.h"
+#include "services/worker/status.h"
+
+/** How generations fared here. */
+enum figures_latency {
+    FIGURES_FIRST_TOKEN, /* from the submission to the first token in the log */
+    FIGURES_INTER_TOKEN, /* between tokens in the log; 0 for those that one append brought */
+    FIGURES_QUEUE_TIME,  /* from the submission to its taking */
+    FIGURES_LATENCIES,
+};
+
+/** What heartbeats tell of the worker besides its slots: WorkerFigures. Zeroed to begin.
+ *  @thread I/O, but the latencies' counts */
+struct worker_figures {
+    struct fx_latency latencies[FIGURES_LATENCIES];
+    uint64_t told_ms; /* the last heartbeat, 0: none yet; and what it told */
+    uint64_t decoded, prefilled, steps, rows;
+};
+
+enum { WORKER_FIGURES_BYTES_MAX = 16384 };
+
+/** Packs what is to be told now into `out`; the interval begins anew. */
+fx_span worker_figures_pack(struct worker_figures *figures, const struct worker_status *status,
+                            uint64_t now_ms, uint8_t out[WORKER_FIGURES_BYTES_MAX]);
+/** A duration since `submitted_ms` on another machine's clock: never negative. 0: unknown, not
+ *  counted. */
+void worker_figures_since(struct worker_figures *figures, enum figures_latency which,
+                          uint64_t submitted_ms);
