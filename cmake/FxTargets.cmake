@@ -60,22 +60,29 @@ function(fx_add_test source)
     ENVIRONMENT "${arg_ENV}")
 endfunction()
 
-# fx_add_fuzzer(fuzz/x_fuzz.c DEPS fx_base ...): LLVMFuzzerTestOneInput of tests/fuzz/fuzz.h over the
-# seeds in tests/fuzz/corpus/x. In the fuzz preset a libFuzzer program (tests/x_fuzz under the build
-# folder), everywhere else a test that replays the corpus.
+# fx_add_fuzzer(fuzz/x_fuzz.c [SOURCES more.c] [SECONDS s] DEPS fx_base ...): LLVMFuzzerTestOneInput of
+# tests/fuzz/fuzz.h over the seeds in tests/fuzz/corpus/x and the words of tests/fuzz/x.dict. In the
+# fuzz preset a libFuzzer program, whose test is SECONDS of new input; everywhere else a test that
+# replays the corpus. ./fractal test fuzz-long reads the names from tests/x_fuzz in the build folder.
 function(fx_add_fuzzer source)
-  cmake_parse_arguments(arg "" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(arg "" "SECONDS" "SOURCES;DEPS" ${ARGN})
   get_filename_component(target ${source} NAME_WE)
   string(REGEX REPLACE "_fuzz$" "" seed ${target})
   set(corpus ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${seed})
-  add_executable(${target} ${source})
+  add_executable(${target} ${source} ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE fx_flags ${arg_DEPS})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   if(FX_FUZZ)
     target_link_options(${target} PRIVATE -fsanitize=fuzzer)
-    add_test(NAME fuzz/${target} COMMAND ${target} -runs=20000 -max_total_time=30
-      ${CMAKE_BINARY_DIR}/corpus-${seed} ${corpus})
-    file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/corpus-${seed})
+    if(NOT arg_SECONDS)
+      set(arg_SECONDS 15)
+    endif()
+    add_test(NAME fuzz/${target} COMMAND ${CMAKE_SOURCE_DIR}/tests/fuzz/run.sh ${CMAKE_BINARY_DIR}
+      ${seed} ${arg_SECONDS})
+    if(NOT TARGET fuzzers)
+      add_custom_target(fuzzers)
+    endif()
+    add_dependencies(fuzzers ${target})
   else()
     target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz/replay.c)
     add_test(NAME fuzz/${target} COMMAND ${target} ${corpus})

@@ -43,15 +43,11 @@ static FX_MUST bool get_digest(const json_t *object, const char *member, char ou
     return true;
 }
 
-bool fx_manifest_load(const char *folder, json_t **out, fx_error *err) {
+bool fx_manifest_parse(fx_span text, json_t **out, fx_error *err) {
     static const struct fx_json_limits limits = {8, 1 << 24};
-    char path[FX_PATH_MAX];
-    fx_auto_bytes text = {0};
     fx_auto(json_t) root = NULL;
     uint64_t schema;
-    if (!fx_file__path(path, err, "%s/" FX_MANIFEST_FILE, folder)) return false;
-    if (!fx_file__read(path, FX_MANIFEST_BYTES_MAX, &text, err) ||
-        !fx_config__json(fx_bytes__span(&text), limits, &root, err)) {
+    if (!fx_config__json(text, limits, &root, err)) {
         if (err) err->code = FX_DATA_LOSS;
         return fx_wrap(err, FX_MANIFEST_FILE);
     }
@@ -61,6 +57,17 @@ bool fx_manifest_load(const char *folder, json_t **out, fx_error *err) {
                        (unsigned long long)schema, FX_MANIFEST_SCHEMA);
     *out = fx_take(root);
     return true;
+}
+
+bool fx_manifest_load(const char *folder, json_t **out, fx_error *err) {
+    char path[FX_PATH_MAX];
+    fx_auto_bytes text = {0};
+    if (!fx_file__path(path, err, "%s/" FX_MANIFEST_FILE, folder)) return false;
+    if (!fx_file__read(path, FX_MANIFEST_BYTES_MAX, &text, err)) {
+        if (err) err->code = FX_DATA_LOSS;
+        return fx_wrap(err, FX_MANIFEST_FILE);
+    }
+    return fx_manifest_parse(fx_bytes__span(&text), out, err);
 }
 
 static FX_MUST bool get_eos(const json_t *manifest, struct fx_model_info *out, fx_error *err) {

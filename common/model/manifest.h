@@ -45,6 +45,8 @@ FX_MUST bool fx_manifest_write(const json_t *manifest, const char *folder, fx_er
 /* Reading; every error is DATA_LOSS and names the member. */
 
 /** @own caller, json_decref */
+FX_MUST bool fx_manifest_parse(fx_span text, json_t **out, fx_error *err);
+/** manifest.json of a version's folder. @own caller, json_decref */
 FX_MUST bool fx_manifest_load(const char *folder, json_t **out, fx_error *err);
 FX_MUST bool fx_manifest_info(const json_t *manifest, struct fx_model_info *out, fx_error *err);
 FX_MUST bool fx_manifest_tensor(const json_t *manifest, const char *name,

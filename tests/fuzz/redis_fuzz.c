@@ -1,6 +1,9 @@
-/* First byte: 0 a URL, 1 tokens of a hint, 2 a reply of Redis read as a page of a log. What is
- * accepted must hold what was promised. */
+/* First byte: 0 a URL, 1 tokens of a hint, 2 a reply of Redis read as a page of a log, 3 the log
+ * probabilities of one token. What is accepted must hold what was promised. */
+#include <math.h>
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/resp.h"
+#include "common/base/logprob.h"
 #include "common/queue/queue_log.h"
 #include "common/queue/redis_url.h"
 
@@ -29,7 +32,7 @@ static void page(const uint8_t *data, size_t size) {
     static struct fx_log_page out;
     redisReader *reader = redisReaderCreate();
     void *reply = NULL;
-    if (redisReaderFeed(reader, (const char *)data, size) == REDIS_OK)
+    if (!resp_is_huge(data, size) && redisReaderFeed(reader, (const char *)data, size) == REDIS_OK)
         while (redisReaderGetReply(reader, &reply) == REDIS_OK && reply) {
             if (fx_queue__log_read(reply, 7, &out)) {
                 FX_ASSERT(out.tokens.count <= FX_QUEUE_APPEND_MAX && out.tokens.first == 8);
@@ -41,13 +44,24 @@ static void page(const uint8_t *data, size_t size) {
     redisReaderFree(reader);
 }
 
+/* Written again, what was read is the same. */
+static void logprobs(const uint8_t *data, size_t size) {
+    struct fx_logprob first[FX_LOGPROBS_MAX] = {0}, again[FX_LOGPROBS_MAX] = {0};
+    uint8_t text[FX_LOGPROBS_TEXT_MAX];
+    fx_buf out = {text, 0, sizeof text};
+    uint32_t count, count_again;
+    if (!fx_logprobs_read((fx_span){data, size}, first, &count)) return;
+    FX_ASSERT(count >= 1 && count <= FX_LOGPROBS_MAX);
+    for (uint32_t i = 0; i < count; i++)
+        FX_ASSERT(isfinite(first[i].value));
+    fx_logprobs_write(first, count, &out);
+    bool ok = fx_buf_fits(&out) && fx_logprobs_read((fx_span){text, out.len}, again, &count_again);
+    FX_ASSERT(ok && count_again == count);
+    FX_ASSERT(memcmp(first, again, count * sizeof first[0]) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    if (size == 0) return 0;
-    if (data[0] % 3 == 0)
-        url(data + 1, size - 1);
-    else if (data[0] % 3 == 1)
-        hint(data + 1, size - 1);
-    else
-        page(data + 1, size - 1);
+    static void (*const kinds[])(const uint8_t *, size_t) = {url, hint, page, logprobs};
+    if (size) kinds[data[0] % FX_COUNT(kinds)](data + 1, size - 1);
     return 0;
 }

@@ -1,9 +1,11 @@
 /* What a peer's bytes reach before a handler: the unpacking of every request into a small arena,
- * the trace headers, the symbols that reflection is asked for. The first byte chooses. */
+ * the trace headers, the symbols that reflection is asked for. The first byte chooses: 0x40
+ * the headers, 0x41 a symbol, else a message. */
 #include "tests/fuzz/fuzz.h"
 #include "common/rpc/descriptors_internal.h"
 #include "common/rpc/pb.h"
 #include "common/rpc/trace.h"
+#include "fractal/v1/generation.pb-c.h"
 #include "fractal/v1/scheduler.pb-c.h"
 #include "fractal/v1/slicer.pb-c.h"
 #include "fractal/v1/tenant.pb-c.h"
@@ -25,6 +27,7 @@ static const ProtobufCMessageDescriptor *const types[] = {
     &fractal__v1__list_tenants_request__descriptor,
     &grpc__health__v1__health_check_request__descriptor,
     &grpc__reflection__v1__server_reflection_request__descriptor,
+    &fractal__v1__generation_task__descriptor,
 };
 
 /* What was unpacked packs again, and to no more than it can have been. */
@@ -63,12 +66,11 @@ static void symbol(fx_span bytes) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size == 0) return 0;
     fx_span rest = {data + 1, size - 1};
-    size_t choice = data[0] % (FX_COUNT(types) + 2);
-    if (choice < FX_COUNT(types))
-        unpack(types[choice], rest);
-    else if (choice == FX_COUNT(types))
+    if (data[0] == 0x40)
         trace(rest);
-    else
+    else if (data[0] == 0x41)
         symbol(rest);
+    else
+        unpack(types[data[0] % FX_COUNT(types)], rest);
     return 0;
 }
