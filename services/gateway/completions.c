@@ -24,10 +24,16 @@ static void chunk(const struct gw_answer *answer, const struct gw_piece *piece, 
     gw_shape__tail(answer, piece->n, out);
 }
 
+static void delta(const struct gw_answer *answer, const struct gw_piece *piece, fx_buf *out) {
+    struct gw_piece more = *piece;
+    more.reason = NULL;
+    chunk(answer, &more, out);
+}
+
 static void whole(const struct gw_answer *answer, const struct gw_piece *pieces, size_t count,
                   fx_buf *out) {
     gw_shape__head(answer, OBJECT, out);
     gw_shape__choices(answer, pieces, count, choice_put, out);
 }
 
-const struct gw_shape gw_completion_shape = {"cmpl-", NULL, chunk, chunk, whole, OBJECT};
+const struct gw_shape gw_completion_shape = {"cmpl-", NULL, delta, chunk, whole, OBJECT};

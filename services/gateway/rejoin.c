@@ -79,15 +79,15 @@ bool gw_rejoin_read(struct gw_visit *visit, const struct fx_gen_about *about,
     size_t size = about->task.len * GROWTH + ARENA_BYTES;
     fx_auto(uint8_t) bytes = fx_alloc(1, size);
     fx_arena arena;
-    task_type task;
+    task_type *task;
     fx_error err = {0};
     if (!bytes) return gw_refuse(problem, GW_UNAVAILABLE, NULL, "no memory");
     fx_arena_init(&arena, bytes, size);
     bool ok =
         fx_pb_unpack(&fractal__v1__generation_task__descriptor, about->task, &arena, &task, &err);
-    if (!ok || !task.sampling)
+    if (!ok || !task->sampling)
         ok = gw_refuse(problem, GW_INTERNAL, NULL, "the generation can't be read");
-    else if (!task_copy(visit, &task))
+    else if (!task_copy(visit, task))
         ok = gw_refuse(problem, GW_UNAVAILABLE, NULL, "no memory");
     visit->prompt.len = about->prompt_tokens;
     fx_arena_done(&arena);

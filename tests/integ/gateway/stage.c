@@ -40,11 +40,24 @@ static void authenticate(fx_call *call, const void *message, void *context) {
     }
 }
 
+static void model_set(Fractal__V1__Model *model, char *name, uint32_t number, char *digest,
+                      uint32_t *eos) {
+    *model = (Fractal__V1__Model)FRACTAL__V1__MODEL__INIT;
+    model->name = name;
+    model->number = number;
+    model->created_s = 1234;
+    model->context_max = STAGE_CONTEXT;
+    model->vocabulary = 260;
+    model->tokenizer_digest = digest;
+    model->eos_ids = eos;
+    model->n_eos_ids = 1;
+}
+
 static void list_models(fx_call *call, const void *message, void *context) {
+    static char names[2][32] = {STAGE_MODEL, STAGE_OTHER_MODEL}, digests[2][4] = {"d1", "d2"};
     struct stage *stage = context;
     Fractal__V1__ListModelsReply reply = FRACTAL__V1__LIST_MODELS_REPLY__INIT;
-    Fractal__V1__Model model = FRACTAL__V1__MODEL__INIT;
-    Fractal__V1__Model *models[] = {&model};
+    Fractal__V1__Model models[2], *at[2];
     uint32_t eos = STAGE_EOS;
     (void)message;
     stage->listed++;
@@ -52,16 +65,12 @@ static void list_models(fx_call *call, const void *message, void *context) {
         fx_call_fail(call, (enum fx_code)stage->list_code, "told to fail");
         return;
     }
-    model.name = STAGE_MODEL;
-    model.number = STAGE_NUMBER;
-    model.created_s = 1234;
-    model.context_max = STAGE_CONTEXT;
-    model.vocabulary = 260;
-    model.tokenizer_digest = "d1";
-    model.eos_ids = &eos;
-    model.n_eos_ids = 1;
-    reply.models = models;
-    reply.n_models = stage->hide_model ? 0 : 1;
+    for (uint32_t i = 0; i < 2; i++) {
+        if (i ? !stage->show_other : stage->hide_model) continue;
+        at[reply.n_models] = &models[i];
+        model_set(at[reply.n_models++], names[i], STAGE_NUMBER + i, digests[i], &eos);
+    }
+    reply.models = at;
     fx_call_reply(call, &reply);
 }
 
@@ -70,10 +79,12 @@ static const char config_json[] =
     "\"{{ bos_token }}{% for m in messages %}{{ m['content'] }}{% endfor %}\"}";
 
 static void get_tokenizer(fx_call *call, const void *message, void *context) {
+    const Fractal__V1__GetTokenizerRequest *request = message;
     struct stage *stage = context;
     Fractal__V1__GetTokenizerReply reply = FRACTAL__V1__GET_TOKENIZER_REPLY__INIT;
-    (void)message;
-    reply.tokenizer_json = (ProtobufCBinaryData){stage->tokenizer_len, (uint8_t *)stage->tokenizer};
+    bool other = strcmp(request->digest, "d2") == 0;
+    reply.tokenizer_json.data = (uint8_t *)(other ? stage->other_tokenizer : stage->tokenizer);
+    reply.tokenizer_json.len = other ? stage->other_tokenizer_len : stage->tokenizer_len;
     reply.tokenizer_config_json =
         (ProtobufCBinaryData){sizeof config_json - 1, (uint8_t *)(uintptr_t)config_json};
     fx_call_reply(call, &reply);
@@ -113,7 +124,8 @@ static void submit_on_loop(void *user) {
         .seed = 99,
         .prompt_tokens = (uint32_t)task->n_prompt_ids,
         .expected_tokens = task->max_tokens,
-        .task = {stage->last_task, stage->last_task_len}
+        .task = {stage->last_task, stage->last_task_len},
+        .about = {stage->last_task, stage->last_task_len},
     };
     memcpy(submit.id.bytes, task->id.data, FX_GEN_ID_BYTES);
     bool ok = fx_queue_submit(stage->queue, &submit, on_submit, job, &err);
@@ -261,7 +273,8 @@ static void worker_open(struct stage *stage) {
 int stage_setup(void **state) {
     struct stage *stage = calloc(1, sizeof *stage);
     fx_error err = {0};
-    struct fx_server_opts opts = {.address = "127.0.0.1:0", .context = stage};
+    struct fx_server_opts opts = {
+        .address = "127.0.0.1:0", .context = stage, .message_bytes_max = 64 << 20};
     fx_log_level_min(FX_LOG_ERROR);
     (void)signal(SIGPIPE, SIG_IGN); /* as the program does */
     (void)pthread_mutex_init(&stage->lock, NULL);
@@ -291,6 +304,7 @@ int stage_teardown(void **state) {
     redis_fixture_stop(&stage->redis_server);
     pthread_mutex_destroy(&stage->lock);
     free(stage->tokenizer);
+    free(stage->other_tokenizer);
     free(stage);
     return 0;
 }

@@ -12,7 +12,7 @@ static const struct gw_answer with_usage = {"chatcmpl-1", 7, "m\"x", true, 3};
 #define CHUNK HEAD("chat.completion.chunk")
 #define USAGE "\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2,\"total_tokens\":5}"
 
-enum what { FIRST, DELTA, FINISH, USAGE_CHUNK, WHOLE, TWO, FIRST_OF_SECOND };
+enum what { FIRST, DELTA, FINISH, BARE_FINISH, USAGE_CHUNK, WHOLE, TWO, FIRST_OF_SECOND };
 
 static const struct row {
     const char *name;
@@ -31,7 +31,8 @@ static const struct row {
      CHUNK "\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\\nb\"},\"logprobs\":null,"
            "\"finish_reason\":null}],\"usage\":null,\"fractal\":{\"n\":2}}"                       },
     {"chat finish",               &gw_chat_shape,       &plain,      FINISH,
-     CHUNK "\"choices\":[{\"index\":0,\"delta\":{},\"logprobs\":null,\"finish_reason\":\"stop\"}],"
+     CHUNK "\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\\nb\"},\"logprobs\":null,"
+           "\"finish_reason\":\"stop\"}],"
            "\"fractal\":{\"n\":2}}"                                                               },
     {"chat usage",                &gw_chat_shape,       &with_usage, USAGE_CHUNK,
      CHUNK "\"choices\":[]," USAGE ",\"fractal\":{\"n\":2}}"                                      },
@@ -51,8 +52,12 @@ static const struct row {
     {"completion delta",          &gw_completion_shape, &plain,      DELTA,
      HEAD("text_completion") "\"choices\":[{\"index\":0,\"text\":\"a\\nb\",\"logprobs\":null,"
                              "\"finish_reason\":null}],\"fractal\":{\"n\":2}}"                    },
+    {"chat finish, no text",      &gw_chat_shape,       &plain,      BARE_FINISH,
+     CHUNK
+     "\"choices\":[{\"index\":1,\"delta\":{},\"logprobs\":null,\"finish_reason\":\"length\"}],"
+     "\"fractal\":{\"n\":7}}"                                                                     },
     {"completion finish",         &gw_completion_shape, &with_usage, FINISH,
-     HEAD("text_completion") "\"choices\":[{\"index\":0,\"text\":\"\",\"logprobs\":null,"
+     HEAD("text_completion") "\"choices\":[{\"index\":0,\"text\":\"a\\nb\",\"logprobs\":null,"
                              "\"finish_reason\":\"stop\"}],\"usage\":null,\"fractal\":{\"n\":2}}" },
     {"completion whole",          &gw_completion_shape, &plain,      WHOLE,
      HEAD("text_completion") "\"choices\":[{\"index\":0,\"text\":\"a\\nb\",\"logprobs\":null,"
@@ -69,6 +74,7 @@ static void write(const struct row *row, fx_buf *out) {
     case FIRST_OF_SECOND: row->shape->first(row->answer, 1, out); break;
     case DELTA: row->shape->delta(row->answer, pieces, out); break;
     case FINISH: row->shape->finish(row->answer, pieces, out); break;
+    case BARE_FINISH: row->shape->finish(row->answer, &pieces[1], out); break;
     case USAGE_CHUNK: gw_shape_usage(row->shape, row->answer, 2, out); break;
     case WHOLE: row->shape->whole(row->answer, pieces, 1, out); break;
     case TWO: row->shape->whole(row->answer, pieces, 2, out); break;
