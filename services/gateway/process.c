@@ -192,9 +192,10 @@ void gw_process_close(struct gw_process *process) {
     fx_server_free(process->rpc); /* the loops end its calls */
     for (uint32_t i = 0; i < process->loop_count; i++)
         if (process->loops[i].loop) fx_loop_stop(process->loops[i].loop);
-    gw_vocabs_free(process->vocabs); /* posts to loops, asks them nothing */
+    gw_vocabs_stop(process->vocabs); /* it posts to the loops, and they ask it until they end */
     for (uint32_t i = 0; i < process->loop_count; i++)
         gateway_close(&process->loops[i]);
+    gw_vocabs_free(process->vocabs);
     if (process->tls) SSL_CTX_free(process->tls);
     free(process);
 }

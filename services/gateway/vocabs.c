@@ -206,10 +206,15 @@ bool gw_vocabs_open(const struct gw_vocabs_opts *opts, struct gw_vocabs **out, f
     return true;
 }
 
-void gw_vocabs_free(struct gw_vocabs *vocabs) {
+void gw_vocabs_stop(struct gw_vocabs *vocabs) {
     if (!vocabs) return;
     if (vocabs->loop) fx_loop_stop(vocabs->loop);
-    fx_client_free(vocabs->slicer);
+    fx_client_free(fx_take(vocabs->slicer));
+}
+
+void gw_vocabs_free(struct gw_vocabs *vocabs) {
+    if (!vocabs) return;
+    gw_vocabs_stop(vocabs);
     if (vocabs->sweep) event_free(vocabs->sweep);
     fx_loop_free(vocabs->loop);
     for (size_t i = 0; i < vocabs->count; i++)

@@ -28,7 +28,10 @@ struct gw_vocabs_opts {
 /** Starts the loader's thread. @own caller, gw_vocabs_free @err as fx_client_open */
 FX_MUST bool gw_vocabs_open(const struct gw_vocabs_opts *opts, struct gw_vocabs **out,
                             fx_error *err);
-/** Waits for a tokenizer that is being parsed. NULL is fine. @thread the opener's */
+/** Waits for a tokenizer that is being parsed; from then on nothing is loaded and nobody is told.
+ *  NULL is fine. @thread the opener's */
+void gw_vocabs_stop(struct gw_vocabs *vocabs);
+/** Stops and frees, once nobody asks any more. NULL is fine. @thread the opener's */
 void gw_vocabs_free(struct gw_vocabs *vocabs);
 
 enum gw_vocab_state { GW_VOCAB_LOADING, GW_VOCAB_READY, GW_VOCAB_FAILED };
