@@ -8,7 +8,7 @@ enum {
     CHANNELS_MAX = 8192,
     TIMEOUT_MS = 5000,
     BACKOFF_MIN_MS = 50,
-    BACKOFF_MAX_MS = 2000,
+    BACKOFF_MAX_MS = 1000,
 };
 
 static uint32_t or_default(uint32_t value, uint32_t fallback) {
@@ -44,6 +44,7 @@ static void conn_setup(fx_redis *redis, const struct fx_redis_opts *opts, fx_red
     conn->base = redis->base;
     conn->dns = &redis->dns;
     conn->url = &redis->url;
+    conn->tls = redis->tls;
     conn->cap = or_default(opts->inflight_max, INFLIGHT_MAX);
     conn->output_bytes_max = or_default(opts->output_bytes_max, OUTPUT_BYTES_MAX);
     conn->timeout_ms = or_default(opts->timeout_ms, TIMEOUT_MS);
@@ -56,6 +57,7 @@ bool fx_redis_open(const struct fx_redis_opts *opts, fx_redis **out, fx_error *e
     fx_auto(fx_redis) redis = fx_alloc(1, sizeof *redis);
     if (!redis) return fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for a Redis client");
     if (!fx_redis__url_parse(opts->url, &redis->url, err)) return false;
+    if (redis->url.tls && !fx_redis__tls_open(&opts->tls, &redis->tls, err)) return false;
     redis->base = opts->base;
     redis->library = opts->library;
     redis->on_report = opts->on_report;
@@ -79,6 +81,7 @@ void fx_redis_free(fx_redis *redis) {
     fx_redis__subs_done(redis);
     fx_redis__conn_done(&redis->conn);
     if (redis->dns) evdns_base_free(redis->dns, 0);
+    SSL_CTX_free(redis->tls);
     free(redis);
 }
 

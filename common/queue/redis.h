@@ -1,5 +1,6 @@
 #pragma once
 #include <hiredis/hiredis.h>
+#include <stdint.h>
 #include "common/base/error.h"
 #include "common/base/span.h"
 
@@ -11,6 +12,7 @@ struct event_base;
  *  @thread everything here, callbacks included, belongs to the thread of the loop */
 typedef struct fx_redis fx_redis;
 
+enum { FX_REDIS_RUN_ID_MAX = 48 };
 /** What a connection found, each time it became ready or was lost. */
 struct fx_redis_report {
     bool ready;
@@ -21,18 +23,28 @@ struct fx_redis_report {
     bool fsync_always;   /* appendfsync always */
     bool noeviction;     /* maxmemory-policy noeviction */
     char fsync_mode[16]; /* "always", "everysec", "no", "" when Redis does not tell */
+    uint32_t servers;    /* grows when the server is another one, or was restarted: it may have lost
+                            its last second. One that does not tell its run_id always counts */
+    char run_id[FX_REDIS_RUN_ID_MAX];
+};
+
+/** For rediss:// URLs; paths of PEM files, borrowed until the client is open; NULL or "": none. */
+struct fx_redis_tls {
+    const char *ca_file;              /* who signs the server's certificate; none: the system's */
+    const char *cert_file, *key_file; /* our own, when the server wants one */
 };
 
 struct fx_redis_opts {
-    struct event_base *base;   /* borrowed, outlives the client */
-    const char *url;           /* redis://[user:pass@]host[:port][/db] or unix:///path[?db=N] */
-    fx_span library;           /* Lua, loaded by FUNCTION LOAD REPLACE; len 0 = none; borrowed */
+    struct event_base *base; /* borrowed, outlives the client */
+    const char *url;         /* see redis_url.h: redis, rediss, their +sentinel, unix */
+    struct fx_redis_tls tls;
+    fx_span library;           /* Lua, loaded where Redis has another; len 0 = none; borrowed */
     uint32_t inflight_max;     /* commands without a reply; 0 = 4096 */
     uint32_t output_bytes_max; /* unsent bytes; 0 = 32 MiB */
     uint32_t channels_max;     /* subscriptions; 0 = 8192 */
     uint32_t timeout_ms;       /* a reply later than this drops the connection; 0 = 5000 */
     uint32_t backoff_min_ms;   /* 0 = 50 */
-    uint32_t backoff_max_ms;   /* 0 = 2000 */
+    uint32_t backoff_max_ms;   /* 0 = 1000 */
     void (*on_report)(void *ctx, const struct fx_redis_report *report); /* may be NULL */
     void *ctx;
 };

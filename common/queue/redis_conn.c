@@ -1,10 +1,5 @@
 #include "common/queue/redis_conn.h"
-#include <errno.h>
 #include <event2/buffer.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include "common/base/clock.h"
 #include "common/base/hash.h"
 #include "common/base/heap.h"
@@ -23,17 +18,18 @@ void fx_redis__reply_error(const redisReply *reply, fx_error *err) {
         const char *prefix;
         enum fx_code code;
     } codes[] = {
-        {"LOADING",     FX_UNAVAILABLE       },
-        {"BUSY",        FX_UNAVAILABLE       },
-        {"READONLY",    FX_UNAVAILABLE       },
-        {"MASTERDOWN",  FX_UNAVAILABLE       },
-        {"MISCONF",     FX_UNAVAILABLE       },
-        {"CLUSTERDOWN", FX_UNAVAILABLE       },
-        {"TRYAGAIN",    FX_UNAVAILABLE       },
-        {"OOM",         FX_RESOURCE_EXHAUSTED},
-        {"NOPERM",      FX_PERMISSION_DENIED },
-        {"NOAUTH",      FX_UNAUTHENTICATED   },
-        {"WRONGPASS",   FX_UNAUTHENTICATED   },
+        {"LOADING",                                                    FX_UNAVAILABLE       },
+        {"BUSY",                                                       FX_UNAVAILABLE       },
+        {"READONLY",                                                   FX_UNAVAILABLE       },
+        {"MASTERDOWN",                                                 FX_UNAVAILABLE       },
+        {"MISCONF",                                                    FX_UNAVAILABLE       },
+        {"CLUSTERDOWN",                                                FX_UNAVAILABLE       },
+        {"TRYAGAIN",                                                   FX_UNAVAILABLE       },
+        {"ERR Can not run script with write flag on readonly replica", FX_UNAVAILABLE       },
+        {"OOM",                                                        FX_RESOURCE_EXHAUSTED},
+        {"NOPERM",                                                     FX_PERMISSION_DENIED },
+        {"NOAUTH",                                                     FX_UNAUTHENTICATED   },
+        {"WRONGPASS",                                                  FX_UNAUTHENTICATED   },
     };
     enum fx_code code = FX_INTERNAL;
     for (size_t i = 0; i < FX_COUNT(codes); i++)
@@ -64,7 +60,12 @@ static struct fx_redis_pending pop(fx_redis_conn *conn) {
     return pending;
 }
 
-/* Hands one reply on; false when it can't be ours. */
+/* The words for a command, and those for a function. */
+static bool is_replica(const char *error) {
+    return strncmp(error, "READONLY", 8) == 0 || strstr(error, "on readonly replica") != NULL;
+}
+
+/* Hands one reply on; false when the connection is of no more use. */
 static FX_MUST bool take_reply(fx_redis_conn *conn, redisReply *reply, fx_error *err) {
     if (conn->pushing && conn->count == 0) {
         if (reply->type != REDIS_REPLY_ERROR) conn->attempts = 0;
@@ -77,8 +78,10 @@ static FX_MUST bool take_reply(fx_redis_conn *conn, redisReply *reply, fx_error 
         return fx_fail(err, FX_UNAVAILABLE, "Redis: a reply nobody asked for");
     }
     struct fx_redis_pending pending = pop(conn);
+    bool demoted = reply->type == REDIS_REPLY_ERROR && is_replica(reply->str);
     answer(&pending, reply);
-    return true;
+    return !demoted || conn->phase != FX_REDIS_UP ||
+           fx_fail(err, FX_UNAVAILABLE, "Redis has become a replica");
 }
 
 static FX_MUST bool feed(fx_redis_conn *conn, struct evbuffer *input, fx_error *err) {
@@ -175,9 +178,9 @@ static void on_greeting(void *ctx, const redisReply *reply, const fx_error *err)
     if (err && conn->phase != FX_REDIS_DOWN) fx_redis__conn_fail(conn, err);
 }
 
-static FX_MUST bool greet_send(fx_redis_conn *conn, const fx_span *words, size_t count,
-                               fx_error *err) {
-    struct fx_redis_pending pending = {on_greeting, conn, NULL, 0};
+bool fx_redis__ask(fx_redis_conn *conn, const fx_span *words, size_t count, fx_redis_done done,
+                   void *ctx, fx_error *err) {
+    struct fx_redis_pending pending = {done, ctx, NULL, 0};
     return fx_redis__conn_send(conn, &(struct fx_redis_words){words, count}, 1, &pending, err);
 }
 
@@ -186,15 +189,15 @@ static FX_MUST bool greet(fx_redis_conn *conn, fx_error *err) {
     if (url->password[0]) {
         const char *user = url->user[0] ? url->user : "default";
         fx_span words[] = {fx_span_str("AUTH"), fx_span_str(user), fx_span_str(url->password)};
-        if (!greet_send(conn, words, FX_COUNT(words), err)) return false;
+        if (!fx_redis__ask(conn, words, FX_COUNT(words), on_greeting, conn, err)) return false;
     }
     if (url->db) {
         char db[16];
         (void)snprintf(db, sizeof db, "%u", url->db);
         fx_span words[] = {fx_span_str("SELECT"), fx_span_str(db)};
-        if (!greet_send(conn, words, FX_COUNT(words), err)) return false;
+        if (!fx_redis__ask(conn, words, FX_COUNT(words), on_greeting, conn, err)) return false;
     }
-    return true;
+    return !url->master[0] || fx_redis__role_check(conn, err);
 }
 
 void fx_redis__conn_up(fx_redis_conn *conn) {
@@ -205,71 +208,39 @@ void fx_redis__conn_up(fx_redis_conn *conn) {
 
 static void on_connected(fx_redis_conn *conn) {
     fx_error err = {0};
-    int on = 1, fd = bufferevent_getfd(conn->bev);
-    if (!conn->url->path[0]) (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    bool asks = fx_redis__is_sentinel(conn);
+    fx_redis__no_delay(conn);
     conn->phase = FX_REDIS_GREETING;
     conn->phase_ms = conn->read_ms = fx_clock_ms();
-    if (!greet(conn, &err)) {
+    if (!(asks ? fx_redis__sentinel_ask(conn, &err) : greet(conn, &err)))
         fx_redis__conn_fail(conn, &err);
-        return;
-    }
-    conn->greet(conn->owner);
+    else if (!asks)
+        conn->greet(conn->owner);
 }
 
 static void on_event(struct bufferevent *bev, short what, void *ctx) {
     fx_redis_conn *conn = ctx;
     fx_error err = {0};
+    (void)bev;
     if (what & BEV_EVENT_CONNECTED) {
         on_connected(conn);
         return;
     }
-    int dns = bufferevent_socket_get_dns_error(bev);
-    if (dns)
-        fx_error_set(&err, FX_UNAVAILABLE, "Redis host '%s': %s", conn->url->host,
-                     evutil_gai_strerror(dns));
-    else if (what & BEV_EVENT_EOF)
-        fx_error_set(&err, FX_UNAVAILABLE, "Redis closed the connection");
-    else
-        fx_error_set(&err, FX_UNAVAILABLE, "Redis connection: %s",
-                     evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
+    fx_redis__dial_error(conn, what, &err);
     fx_redis__conn_fail(conn, &err);
 }
 
 /* ---- connect, tick, fail ---- */
 
-static int connect_unix(fx_redis_conn *conn) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    memcpy(address.sun_path, conn->url->path, strlen(conn->url->path) + 1);
-    return bufferevent_socket_connect(conn->bev, (struct sockaddr *)&address, sizeof address);
-}
-
-static int connect_tcp(fx_redis_conn *conn) {
-    if (!*conn->dns)
-        *conn->dns = evdns_base_new(conn->base, EVDNS_BASE_INITIALIZE_NAMESERVERS |
-                                                    EVDNS_BASE_DISABLE_WHEN_INACTIVE);
-    return bufferevent_socket_connect_hostname(conn->bev, *conn->dns, AF_UNSPEC, conn->url->host,
-                                               conn->url->port);
-}
-
 static void dial(fx_redis_conn *conn) {
     fx_error err = {0};
     conn->phase = FX_REDIS_CONNECTING;
     conn->phase_ms = fx_clock_ms();
-    conn->reader = redisReaderCreate();
-    conn->bev = bufferevent_socket_new(conn->base, -1, BEV_OPT_CLOSE_ON_FREE);
-    if (!conn->reader || !conn->bev) {
-        fx_error_set(&err, FX_UNAVAILABLE, "no memory for a Redis connection");
-        fx_redis__conn_fail(conn, &err);
-        return;
-    }
-    bufferevent_setcb(conn->bev, on_read, NULL, on_event, conn);
-    (void)bufferevent_enable(conn->bev, EV_READ | EV_WRITE);
     arm(conn, TICK_MS);
-    struct bufferevent *bev = conn->bev;
-    int rc = conn->url->path[0] ? connect_unix(conn) : connect_tcp(conn);
-    if (rc == 0 || conn->bev != bev) return; /* or on_event has told already */
-    fx_error_set(&err, FX_UNAVAILABLE, "Redis connection: %s", strerror(errno));
-    fx_redis__conn_fail(conn, &err);
+    conn->reader = redisReaderCreate();
+    if (!conn->reader) fx_error_set(&err, FX_UNAVAILABLE, "no memory for a Redis connection");
+    if (!conn->reader || !fx_redis__dial(conn, on_read, on_event, &err))
+        fx_redis__conn_fail(conn, &err);
 }
 
 static void on_pong(void *ctx, const redisReply *reply, const fx_error *err) {
@@ -341,10 +312,17 @@ static void answer_all(fx_redis_conn *conn, const fx_error *err) {
     }
 }
 
+void fx_redis__conn_again(fx_redis_conn *conn) {
+    close_transport(conn);
+    arm(conn, 0);
+}
+
 void fx_redis__conn_fail(fx_redis_conn *conn, const fx_error *why) {
     fx_error err = *why, lost = *why;
     lost.code = FX_UNAVAILABLE;
     close_transport(conn);
+    conn->master.port = 0; /* it may be another now, and another sentinel may know */
+    conn->sentinel++;
     conn->error = err;
     arm(conn, backoff(conn));
     answer_all(conn, &lost);

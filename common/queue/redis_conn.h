@@ -4,6 +4,7 @@
 #include <event2/bufferevent.h>
 #include <event2/dns.h>
 #include "common/queue/redis.h"
+#include "common/queue/redis_tls.h"
 #include "common/queue/redis_url.h"
 
 struct fx_redis_pending {
@@ -15,11 +16,15 @@ struct fx_redis_pending {
 
 enum fx_redis_phase { FX_REDIS_DOWN, FX_REDIS_CONNECTING, FX_REDIS_GREETING, FX_REDIS_UP };
 
-/** Transport, hand-shake (AUTH, SELECT, then `greet`) and reconnect. */
+/** Transport, hand-shake (AUTH, SELECT, then `greet`) and reconnect. With sentinels each attempt
+ * asks one of them first where the master is. */
 typedef struct fx_redis_conn {
     struct event_base *base;
     struct evdns_base **dns; /* shared by the client's connections, made when needed */
     const struct fx_redis_url *url;
+    SSL_CTX *tls;                /* NULL: plain */
+    struct fx_redis_host master; /* as a sentinel told; port 0: not yet */
+    uint32_t sentinel;           /* whose turn it is to be asked */
     struct bufferevent *bev;
     redisReader *reader;
     struct event *timer; /* reconnect while down, else the tick */
@@ -59,3 +64,24 @@ FX_MUST bool fx_redis__conn_send(fx_redis_conn *conn, const struct fx_redis_word
 FX_MUST bool fx_redis__conn_room(fx_redis_conn *conn, size_t bytes, fx_error *err);
 /** The error of an error reply. */
 void fx_redis__reply_error(const redisReply *reply, fx_error *err);
+/** Connects anew at once, without a word to anybody. */
+void fx_redis__conn_again(fx_redis_conn *conn);
+
+/* redis_dial.c: the transport. */
+/** Makes conn->bev and starts to connect it. */
+FX_MUST bool fx_redis__dial(fx_redis_conn *conn, bufferevent_data_cb on_read,
+                            bufferevent_event_cb on_event, fx_error *err);
+void fx_redis__no_delay(const fx_redis_conn *conn);
+/** What an event of the transport that is not CONNECTED means. */
+void fx_redis__dial_error(const fx_redis_conn *conn, short what, fx_error *err);
+
+/* redis_greet.c and redis_sentinel.c: what is said first. */
+/** A command of the hand-shake; `done` gets the connection. */
+FX_MUST bool fx_redis__ask(fx_redis_conn *conn, const fx_span *words, size_t count,
+                           fx_redis_done done, void *ctx, fx_error *err);
+/** Is the other side a sentinel? */
+bool fx_redis__is_sentinel(const fx_redis_conn *conn);
+/** Asks it for the master, and connects to that. */
+FX_MUST bool fx_redis__sentinel_ask(fx_redis_conn *conn, fx_error *err);
+/** What a sentinel called the master must say so itself. */
+FX_MUST bool fx_redis__role_check(fx_redis_conn *conn, fx_error *err);

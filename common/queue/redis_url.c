@@ -2,7 +2,7 @@
 #include "common/base/span.h"
 #include "common/base/hash.h"
 
-enum { PORT_DEFAULT = 6379, DB_MAX = 1 << 20 };
+enum { PORT_DEFAULT = 6379, SENTINEL_PORT_DEFAULT = 26379, DB_MAX = 1 << 20, PATH_MAX_LEN = 107 };
 
 static FX_MUST bool number_read(fx_span text, uint32_t max, uint32_t *out) {
     uint32_t value = 0;
@@ -26,7 +26,7 @@ static FX_MUST bool text_read(fx_span text, char *out) {
                 return false;
             i += 2;
         }
-        if (byte == 0 || len + 1 >= FX_REDIS_URL_MAX) return false;
+        if (byte == 0 || len + 1 >= FX_REDIS_TEXT_MAX) return false;
         out[len++] = (char)byte;
     }
     out[len] = 0;
@@ -54,9 +54,9 @@ static FX_MUST bool user_read(fx_span *rest, struct fx_redis_url *url, fx_error 
     return true;
 }
 
-static FX_MUST bool host_read(fx_span rest, struct fx_redis_url *url, fx_error *err) {
+static FX_MUST bool host_read(fx_span rest, uint32_t port, struct fx_redis_host *out,
+                              fx_error *err) {
     fx_span host = rest, head;
-    uint32_t port = PORT_DEFAULT;
     if (host.len && host.at[0] == '[') {
         rest = (fx_span){rest.at + 1, rest.len - 1};
         if (!cut(&rest, ']', false, &host))
@@ -71,22 +71,51 @@ static FX_MUST bool host_read(fx_span rest, struct fx_redis_url *url, fx_error *
     }
     if (rest.len && (!number_read(rest, 65535, &port) || port == 0))
         return fx_fail(err, FX_INVALID_ARGUMENT, "Redis URL: bad port");
-    if (!host.len || !text_read(host, url->host))
+    if (!host.len || !text_read(host, out->name))
         return fx_fail(err, FX_INVALID_ARGUMENT, "Redis URL: no host, or a bad one");
-    url->port = (uint16_t)port;
+    out->port = (uint16_t)port;
+    return true;
+}
+
+static FX_MUST bool hosts_read(fx_span rest, struct fx_redis_url *url, fx_error *err) {
+    fx_span host;
+    for (bool more = true; more; url->host_count++) {
+        more = cut(&rest, ',', false, &host);
+        if (!more) host = rest;
+        if (url->host_count == FX_REDIS_HOSTS_MAX)
+            return fx_fail(err, FX_INVALID_ARGUMENT, "Redis URL: more than %d hosts",
+                           FX_REDIS_HOSTS_MAX);
+        if (!host_read(host, SENTINEL_PORT_DEFAULT, &url->hosts[url->host_count], err))
+            return false;
+    }
+    return true;
+}
+
+/* Cuts "/db" off the end of `authority`, if it is there. */
+static FX_MUST bool db_read(fx_span *authority, struct fx_redis_url *url, fx_error *err) {
+    fx_span db = *authority, head;
+    if (!cut(&db, '/', false, &head)) return true;
+    if (db.len && !number_read(db, DB_MAX, &url->db))
+        return fx_fail(err, FX_INVALID_ARGUMENT, "Redis URL: bad database number");
+    *authority = head;
     return true;
 }
 
 static FX_MUST bool tcp_read(fx_span rest, struct fx_redis_url *url, fx_error *err) {
-    fx_span authority = rest;
-    if (!user_read(&authority, url, err)) return false;
-    fx_span db = authority, host;
-    if (cut(&db, '/', false, &host)) {
-        if (db.len && !number_read(db, DB_MAX, &url->db))
-            return fx_fail(err, FX_INVALID_ARGUMENT, "Redis URL: bad database number");
-        authority = host;
-    }
-    return host_read(authority, url, err);
+    url->host_count = 1;
+    return user_read(&rest, url, err) && db_read(&rest, url, err) &&
+           host_read(rest, PORT_DEFAULT, &url->hosts[0], err);
+}
+
+static FX_MUST bool sentinel_read(fx_span rest, struct fx_redis_url *url, fx_error *err) {
+    fx_span hosts;
+    if (!user_read(&rest, url, err)) return false;
+    if (!cut(&rest, '/', false, &hosts))
+        return fx_fail(err, FX_INVALID_ARGUMENT, "Redis URL: no '/' and name of the master");
+    if (!db_read(&rest, url, err) || !hosts_read(hosts, url, err)) return false;
+    if (!rest.len || !text_read(rest, url->master))
+        return fx_fail(err, FX_INVALID_ARGUMENT, "Redis URL: no name of the master, or a bad one");
+    return true;
 }
 
 static FX_MUST bool unix_read(fx_span rest, struct fx_redis_url *url, fx_error *err) {
@@ -99,23 +128,36 @@ static FX_MUST bool unix_read(fx_span rest, struct fx_redis_url *url, fx_error *
             !number_read((fx_span){query.at + 3, query.len - 3}, DB_MAX, &url->db))
             return fx_fail(err, FX_INVALID_ARGUMENT, "Redis URL: only ?db=N may follow a path");
     }
-    if (!path.len || path.at[0] != '/' || path.len > 107 || !text_read(path, url->path))
+    if (!path.len || path.at[0] != '/' || path.len > PATH_MAX_LEN || !text_read(path, url->path))
         return fx_fail(err, FX_INVALID_ARGUMENT,
                        "Redis URL: a unix socket needs an absolute path of at most 107 bytes");
     return true;
 }
 
 bool fx_redis__url_parse(const char *text, struct fx_redis_url *out, fx_error *err) {
+    static const struct {
+        const char *scheme;
+        bool tls;
+        bool (*read)(fx_span rest, struct fx_redis_url *url, fx_error *err);
+    } rows[] = {
+        {"redis://",           false, tcp_read     },
+        {"rediss://",          true,  tcp_read     },
+        {"unix://",            false, unix_read    },
+        {"redis+sentinel://",  false, sentinel_read},
+        {"rediss+sentinel://", true,  sentinel_read},
+    };
     struct fx_redis_url url = {0};
-    bool ok;
     if (strlen(text) >= FX_REDIS_URL_MAX)
         return fx_fail(err, FX_INVALID_ARGUMENT, "Redis URL: too long");
-    if (strncmp(text, "redis://", 8) == 0)
-        ok = tcp_read(fx_span_str(text + 8), &url, err);
-    else if (strncmp(text, "unix://", 7) == 0)
-        ok = unix_read(fx_span_str(text + 7), &url, err);
-    else
-        ok = fx_fail(err, FX_INVALID_ARGUMENT, "Redis URL: must begin with redis:// or unix:///");
-    if (ok) *out = url;
-    return ok;
+    for (size_t i = 0; i < FX_COUNT(rows); i++) {
+        size_t len = strlen(rows[i].scheme);
+        if (strncmp(text, rows[i].scheme, len) != 0) continue;
+        url.tls = rows[i].tls;
+        if (!rows[i].read(fx_span_str(text + len), &url, err)) return false;
+        *out = url;
+        return true;
+    }
+    return fx_fail(err, FX_INVALID_ARGUMENT,
+                   "Redis URL: must begin with redis://, rediss://, redis+sentinel://, "
+                   "rediss+sentinel:// or unix:///");
 }

@@ -1,5 +1,6 @@
 #pragma once
 #include "common/base/env.h"
+#include "common/queue/redis_env.h"
 #include "common/rpc/tls.h"
 
 enum { GW_LOOPS_MAX = 64, GW_LOOPS_AUTO_MAX = 8 };
@@ -9,6 +10,7 @@ struct gw_config {
     const char *http_addr, *grpc_addr, *admin_addr, *log_level;
     const char *tenant_addr, *scheduler_addr, *slicer_addr;
     const char *redis_url, *redis_ledger_url; /* the second "": as the first */
+    struct fx_redis_tls redis_tls;            /* of both */
     const char *tls_ca, *tls_cert, *tls_key;  /* between services, and of the gRPC API */
     const char *http_tls_cert, *http_tls_key; /* of the public port; both or none */
     uint32_t connections_max, body_bytes_max, stall_ms_max, drain_ms_max, limit_lease_ms,

@@ -9,6 +9,7 @@
 #include "services/gateway/limits.h"
 #include "services/gateway/process.h"
 #include "services/gateway/rpc.h"
+#include "services/gateway/telemetry.h"
 #include "services/gateway/visit.h"
 
 enum {
@@ -146,6 +147,7 @@ static FX_MUST bool redis_open(struct gateway *gateway, fx_error *err) {
     const struct gw_config *config = gateway->config;
     struct fx_redis_opts opts = {.base = fx_loop_base(gateway->loop),
                                  .url = config->redis_url,
+                                 .tls = config->redis_tls,
                                  .library = fx_queue_library(),
                                  .on_report = on_redis,
                                  .ctx = gateway};
@@ -154,6 +156,7 @@ static FX_MUST bool redis_open(struct gateway *gateway, fx_error *err) {
         return fx_wrap(err, "queue");
     opts = (struct fx_redis_opts){.base = opts.base,
                                   .url = gw_config_ledger_url(config),
+                                  .tls = config->redis_tls,
                                   .library = gw_limits_library(),
                                   .inflight_max = LIMIT_CALLS_MAX};
     return fx_redis_open(&opts, &gateway->ledger, err) || fx_wrap(err, "FX_REDIS_LEDGER_URL");
@@ -179,6 +182,14 @@ static FX_MUST bool caches_open(struct gateway *gateway, fx_error *err) {
     return gw_limits_open(&limits, &gateway->limits, err) &&
            gw_models_open(&models, &gateway->models, err) &&
            gw_auth_open(&auth, &gateway->auth, err);
+}
+
+static FX_MUST bool telemetry_open(struct gateway *gateway, fx_error *err) {
+    struct gw_telemetry_opts opts = {.base = fx_loop_base(gateway->loop),
+                                     .queue = gateway->queue,
+                                     .auth = gateway->auth,
+                                     .metrics = &gateway->metrics};
+    return gw_telemetry_open(&opts, &gateway->telemetry, err);
 }
 
 static FX_MUST bool server_open(struct gateway *gateway, fx_error *err) {
@@ -217,13 +228,14 @@ bool gateway_open(struct gateway *gateway, fx_error *err) {
     gateway->metrics.beat_ms = fx_clock_ms();
     return fx_loop_open(GW_RPC_INBOX + INBOX_REST, &gateway->loop, err) &&
            redis_open(gateway, err) && clients_open(gateway, err) && caches_open(gateway, err) &&
-           server_open(gateway, err) && tick_open(gateway, err);
+           telemetry_open(gateway, err) && server_open(gateway, err) && tick_open(gateway, err);
 }
 
 /* -- drain and close -- */
 
 void gateway_drain_begin(void *user) {
     struct gateway *gateway = user;
+    gw_telemetry_drain(gateway->telemetry);
     fx_http_server_drain(gateway->server);
 }
 
@@ -256,6 +268,7 @@ void gateway_close(struct gateway *gateway) {
     fx_queue_free(gateway->queue);
     fx_redis_free(gateway->ledger);
     gw_limits_free(gateway->limits);
+    gw_telemetry_free(gateway->telemetry);
     fx_redis_free(gateway->redis);
     (void)event_base_loop(fx_loop_base(gateway->loop), EVLOOP_NONBLOCK);
     fx_loop_free(gateway->loop);

@@ -39,6 +39,7 @@ static FX_MUST bool queue_open(struct scheduler_app *app, fx_error *err) {
 bool scheduler_app_open(struct scheduler_app *app, fx_error *err) {
     struct fx_redis_opts opts = {.base = fx_loop_base(app->loop),
                                  .url = app->config->redis_url,
+                                 .tls = app->config->redis_tls,
                                  .library = fx_queue_library(),
                                  .on_report = on_report,
                                  .ctx = app};

@@ -1,11 +1,11 @@
 #include "services/scheduler/config.h"
-#include "common/queue/redis.h"
 
 #define AT(member) offsetof(struct scheduler_config, member)
 
 const struct fx_env_row scheduler_env[] = {
     {"FX_REDIS_URL",        FX_ENV_TEXT, AT(redis_url),     0,   0,       "redis://127.0.0.1:6379", NULL,
-     "queue and logs: redis://[user:pass@]host:port/db or unix:///path"               },
+     "queue and logs: " FX_REDIS_URL_HELP                                             },
+    FX_REDIS_TLS_ROWS(struct scheduler_config, redis_tls),
     {"FX_LEASE_MS",         FX_ENV_U32,  AT(lease_ms),      100, 600000,  "3000",                   NULL,
      "a generation whose worker is silent for so long goes to another"                },
     {"FX_GEN_RETAIN_S",     FX_ENV_U32,  AT(retain_s),      1,   604800,  "600",                    NULL,

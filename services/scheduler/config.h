@@ -1,9 +1,11 @@
 #pragma once
+#include "common/queue/redis_env.h"
 #include "common/rpc/service.h"
 
 struct scheduler_config {
     struct fx_service_config service;
     const char *redis_url;
+    struct fx_redis_tls redis_tls;
     uint32_t lease_ms, retain_s, model_max, tenant_max, fruitless_max;
 };
 

@@ -25,10 +25,12 @@ static void on_report(void *ctx, const struct fx_redis_report *report) {
     log_report(report);
 }
 
-bool tenant_app_redis(struct tenant_app *app, const char *url, fx_redis **out, fx_error *err) {
+bool tenant_app_redis(struct tenant_app *app, const struct tenant_config *config, fx_redis **out,
+                      fx_error *err) {
     struct fx_redis_opts opts = {
         .base = fx_loop_base(app->loop),
-        .url = url,
+        .url = config->ledger_url,
+        .tls = config->redis_tls,
         .library = {tenant_lua, tenant_lua_len},
         .on_report = on_report,
         .ctx = app

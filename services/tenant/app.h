@@ -4,6 +4,7 @@
 #include "common/rpc/loop.h"
 #include "common/rpc/server.h"
 #include "common/rpc/service.h"
+#include "services/tenant/config.h"
 
 enum {
     TENANT_CALLS_MAX = 64,
@@ -36,8 +37,8 @@ extern const size_t tenant_method_count;
 
 /** Opens the ledger's Redis on the app's loop (which does not run yet) and follows its state.
  *  @own caller, fx_redis_free @err INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
-FX_MUST bool tenant_app_redis(struct tenant_app *app, const char *url, fx_redis **out,
-                              fx_error *err);
+FX_MUST bool tenant_app_redis(struct tenant_app *app, const struct tenant_config *config,
+                              fx_redis **out, fx_error *err);
 /** For the admin endpoints. @thread any */
 bool tenant_app_ready(void *app, char *reason);
 void tenant_app_metrics(void *app, fx_buf *out);

@@ -1,14 +1,14 @@
 #include "services/tenant/config.h"
-#include "common/queue/redis.h"
 
 #define AT(member) offsetof(struct tenant_config, member)
 
 const struct fx_env_row tenant_env[] = {
     FX_SERVICE_ROWS(struct tenant_config, service, "127.0.0.1:50051", "127.0.0.1:51051"),
     {"FX_REDIS_URL",            FX_ENV_TEXT, AT(redis_url),  0, 0, "redis://127.0.0.1:6379", NULL,
-                                                                           "redis://[user:pass@]host:port/db or unix:///path"                  },
+                                                                           FX_REDIS_URL_HELP                                                   },
     {"FX_REDIS_LEDGER_URL",     FX_ENV_TEXT, AT(ledger_url), 0, 0, "",                       NULL,
                                                                            "Redis of tenants and keys; empty: FX_REDIS_URL"                    },
+    FX_REDIS_TLS_ROWS(struct tenant_config, redis_tls),
     {"FX_BOOTSTRAP_TOKEN_FILE", FX_ENV_TEXT, AT(token_file), 0, 0, NULL,                     NULL,
                                                                            "file (mode 0600) with the 64 hex digits that admin calls must show"},
 };

@@ -1,9 +1,11 @@
 #pragma once
+#include "common/queue/redis_env.h"
 #include "common/rpc/service.h"
 
 struct tenant_config {
     struct fx_service_config service;
     const char *redis_url, *ledger_url; /* ledger_url: where tenants and keys are; never empty */
+    struct fx_redis_tls redis_tls;
     const char *token_file;
 };
 

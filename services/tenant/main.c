@@ -37,7 +37,7 @@ static FX_MUST bool serve(const struct tenant_config *config, fx_error *err) {
     app.loop = loop;
     if (!server_open(config, &app, &server, err)) return fx_wrap(err, "FX_GRPC_ADDR");
     app.server = server;
-    if (!tenant_app_redis(&app, config->ledger_url, &redis, err)) return false;
+    if (!tenant_app_redis(&app, config, &redis, err)) return false;
     app.redis = redis;
     if (!admin_open(config, &app, &admin, err)) return fx_wrap(err, "FX_ADMIN_ADDR");
     if (!fx_loop_start(loop, err)) return false;

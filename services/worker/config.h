@@ -1,4 +1,5 @@
 #pragma once
+#include "common/queue/redis_env.h"
 #include "common/rpc/service.h"
 
 /** FX_* of the worker. */
@@ -8,6 +9,7 @@ struct worker_config {
     uint64_t kv_mib;
     uint32_t slots_max, lease_ms, renew_ms, drain_ms;
     const char *redis_url, *scheduler_addr;
+    struct fx_redis_tls redis_tls;
     bool resume_inexact;
     struct fx_service_config service;
 };

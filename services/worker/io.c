@@ -117,6 +117,7 @@ static FX_MUST bool redis_open(worker_io *io, fx_error *err) {
     const struct fx_redis_opts redis = {
         .base = fx_loop_base(io->loop),
         .url = config->redis_url,
+        .tls = config->redis_tls,
         .library = fx_queue_library(),
         .on_report = on_report,
         .ctx = io,

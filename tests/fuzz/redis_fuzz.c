@@ -8,17 +8,21 @@
 #include "common/queue/redis_url.h"
 
 static void url(const uint8_t *data, size_t size) {
-    char text[600];
+    char text[FX_REDIS_URL_MAX + 90];
     struct fx_redis_url out = {0};
     fx_error err = {0};
     size_t len = size < sizeof text - 1 ? size : sizeof text - 1;
     memcpy(text, data, len);
     text[len] = 0;
     if (!fx_redis__url_parse(text, &out, &err)) {
-        FX_ASSERT(err.code == FX_INVALID_ARGUMENT && out.port == 0);
+        FX_ASSERT(err.code == FX_INVALID_ARGUMENT && out.host_count == 0);
         return;
     }
-    FX_ASSERT((out.path[0] == '/') != (out.host[0] != 0 && out.port != 0));
+    bool hosts = out.host_count > 0 && out.host_count <= FX_REDIS_HOSTS_MAX;
+    for (uint32_t i = 0; i < out.host_count; i++)
+        hosts = hosts && out.hosts[i].name[0] && out.hosts[i].port;
+    FX_ASSERT((out.path[0] == '/') != hosts);
+    FX_ASSERT(hosts || !out.master[0]);
 }
 
 static void hint(const uint8_t *data, size_t size) {

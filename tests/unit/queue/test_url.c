@@ -24,7 +24,7 @@ static const struct row rows[] = {
     {"unix with database",         "unix:///s?db=4",         true,  "",          "/s",              "",  "",    0,    4 },
     {"unix with password",         "unix://u:p@/s",          true,  "",          "/s",              "u", "p",   0,    0 },
     {"no scheme",                  "localhost:6379",         false, "",          "",                "",  "",    0,    0 },
-    {"tls is not spoken yet",      "rediss://h",             false, "",          "",                "",  "",    0,    0 },
+    {"database too large",         "redis://h/99999999",     false, "",          "",                "",  "",    0,    0 },
     {"no host",                    "redis://",               false, "",          "",                "",  "",    0,    0 },
     {"no host but a port",         "redis://:1",             false, "",          "",                "",  "",    0,    0 },
     {"port 0",                     "redis://h:0",            false, "",          "",                "",  "",    0,    0 },
@@ -58,11 +58,14 @@ static void test_url(void **state) {
         assert_memory_equal(&url, &before, sizeof url);
         return;
     }
-    assert_string_equal(url.host, row->host);
+    assert_string_equal(url.hosts[0].name, row->host);
     assert_string_equal(url.path, row->path);
     assert_string_equal(url.user, row->user);
     assert_string_equal(url.password, row->password);
-    assert_int_equal(url.port, row->port);
+    assert_int_equal(url.hosts[0].port, row->port);
+    assert_int_equal(url.host_count, row->port ? 1 : 0);
+    assert_false(url.tls);
+    assert_string_equal(url.master, "");
     assert_int_equal(url.db, row->db);
 }
 
