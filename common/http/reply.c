@@ -226,6 +226,10 @@ void fx_http_stream_write(fx_http_call *call, fx_span bytes) {
     conn->written_ms = fx_clock_ms();
 }
 
+size_t fx_http_stream_unsent(const fx_http_call *call) {
+    return evbuffer_get_length(bufferevent_get_output(call->conn->bev));
+}
+
 void fx_http_stream_end(fx_http_call *call) {
     struct fx_http_conn *conn = call->conn;
     FX_ASSERT(call->active && call->streaming);

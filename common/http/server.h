@@ -173,6 +173,8 @@ bool fx_http_stream_open(const fx_http_call *call);
 /** One chunk, one write. A client that leaves more than output_bytes_max unread is cut: the gone
  *  callback comes from the loop, never from inside this call. */
 void fx_http_stream_write(fx_http_call *call, fx_span bytes);
+/** Bytes written that the socket has not taken yet. */
+size_t fx_http_stream_unsent(const fx_http_call *call);
 /** The final chunk; the call ends. */
 void fx_http_stream_end(fx_http_call *call);
 /** Breaks the connection off, so that the client can't take what it has for the whole. The gone

@@ -1,7 +1,7 @@
 #include <string.h>
 #include "common/base/clock.h"
 #include "common/base/heap.h"
-#include "services/gateway/visit.h"
+#include "services/gateway/telemetry.h"
 
 static const struct gw_route routes[] = {
     {.path = {"v1", "chat", "completions"},
@@ -24,6 +24,14 @@ static const struct gw_route routes[] = {
      .serve = gw_serve_cancel                                                                                                                                                             },
     {.path = {"v1", "models"},              .path_len = 2,                               .serve = gw_serve_models                                  },
     {.path = {"v1", "models"},                                     .path_len = 2,                               .has_name = true,.serve = gw_serve_model},
+    {.path = {"v1", "telemetry"},
+     .path_len = 2,
+     .by_ticket = true,
+     .serve = gw_serve_telemetry},
+    {.path = {"v1", "telemetry", "tickets"},
+     .path_len = 3,
+     .method = FX_HTTP_POST,
+     .serve = gw_serve_ticket},
 };
 
 static bool is_any(const char *segment) {
@@ -83,6 +91,7 @@ void gw_visit_unref(struct gw_visit *visit) {
 
 void gw_visit_gone(struct gw_visit *visit) {
     gw_models_leave(visit->gateway->models, &visit->waiter);
+    gw_telemetry_left(visit);
     if (gw_once_left(visit)) return;
     visit->keeps = visit->rejoin != NULL;
     if (gw_generation_pending(visit)) visit->hold.counts = true;
@@ -217,9 +226,18 @@ void gw_visit_begin(struct gw_visit *visit, fx_span key) {
     gw_auth_check(visit->gateway->auth, key, &visit->trace, on_authenticated, visit);
 }
 
+void gw_visit_begin_digest(struct gw_visit *visit, const uint8_t digest[FX_SHA256_BYTES]) {
+    gw_visit_ref(visit); /* the question's */
+    gw_auth_check_digest(visit->gateway->auth, digest, &visit->trace, on_authenticated, visit);
+}
+
 static void visit_begin(struct gw_visit *visit, const struct fx_http_request *request) {
     struct gw_problem problem = {0};
-    fx_span key = {0};
+    fx_span key = {0}, ticket;
+    if (visit->route->by_ticket && gw_ticket_of(request, &ticket)) {
+        gw_ticket_redeem(visit, ticket);
+        return;
+    }
     if (!gw_auth_key(request, &key, &problem) || !name_read(visit, request, &problem)) {
         gw_visit_refuse(visit, &problem);
         return;

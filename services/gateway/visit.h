@@ -11,6 +11,7 @@
 #include "services/gateway/shapes.h"
 
 struct gw_choice;
+struct gw_listener;
 struct gw_rejoin;
 struct gw_route;
 struct gw_visit;
@@ -93,6 +94,7 @@ struct gw_visit {
     bool looked; /* `limits` says what Redis had to say */
     struct gw_limit_state limits;
     struct gw_hold hold;
+    struct gw_listener *listener;     /* not NULL: gets telemetry; see telemetry.h */
     char name[GW_MODEL_NAME_MAX + 1]; /* of the model asked for, or what else the path names */
 
     /* a generation's: see generation.c */
@@ -122,6 +124,7 @@ struct gw_route {
         *path[4]; /* segments; "*": any, the visit's name. The rest is the name if has_name */
     size_t path_len;
     bool has_name;
+    bool by_ticket; /* ?ticket= will do instead of a key */
     enum fx_http_method method;
     enum gw_kind kind; /* 0: no body is read */
     const struct gw_shape *shape;
@@ -145,6 +148,8 @@ void gw_visit_stream_end(struct gw_visit *visit);
 
 /** Asks whose key it is, then reads the request and serves the route. */
 void gw_visit_begin(struct gw_visit *visit, fx_span key);
+/** The same where only the key's SHA-256 is known. */
+void gw_visit_begin_digest(struct gw_visit *visit, const uint8_t digest[FX_SHA256_BYTES]);
 /** The client left; its call is gone from the visit. Gives the call's reference back. */
 void gw_visit_gone(struct gw_visit *visit);
 
