@@ -13,7 +13,7 @@ struct bench {
 
 extern const struct bench bench_decode, bench_kernels, bench_tokenizer, bench_tokenizer_ids;
 #ifdef FX_BENCH_SERVICES /* what needs gRPC */
-extern const struct bench bench_rpc;
+extern const struct bench bench_gateway, bench_rpc;
 #endif
 
 /* Sorts and returns the middle. @pre count >= 1 */

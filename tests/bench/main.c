@@ -5,9 +5,9 @@
 #include <string.h>
 
 static const struct bench *const benches[] = {
-    &bench_decode, &bench_kernels, &bench_tokenizer, &bench_tokenizer_ids,
+    &bench_decode,  &bench_kernels, &bench_tokenizer, &bench_tokenizer_ids,
 #ifdef FX_BENCH_SERVICES
-    &bench_rpc,
+    &bench_gateway, &bench_rpc,
 #endif
 };
 
