@@ -147,6 +147,7 @@ static FX_MUST bool redis_open(struct gateway *gateway, fx_error *err) {
     const struct gw_config *config = gateway->config;
     struct fx_redis_opts opts = {.base = fx_loop_base(gateway->loop),
                                  .url = config->redis_url,
+                                 .tls = config->redis_tls,
                                  .library = fx_queue_library(),
                                  .on_report = on_redis,
                                  .ctx = gateway};
@@ -155,6 +156,7 @@ static FX_MUST bool redis_open(struct gateway *gateway, fx_error *err) {
         return fx_wrap(err, "queue");
     opts = (struct fx_redis_opts){.base = opts.base,
                                   .url = gw_config_ledger_url(config),
+                                  .tls = config->redis_tls,
                                   .library = gw_limits_library(),
                                   .inflight_max = LIMIT_CALLS_MAX};
     return fx_redis_open(&opts, &gateway->ledger, err) || fx_wrap(err, "FX_REDIS_LEDGER_URL");
