@@ -8,7 +8,7 @@ mark_as_advanced(LLHTTP_INCLUDE_DIR LLHTTP_SOURCE_DIR)
 if(Llhttp_FOUND AND NOT TARGET fx_llhttp)
   add_library(fx_llhttp STATIC ${LLHTTP_SOURCE_DIR}/llhttp.c ${LLHTTP_SOURCE_DIR}/api.c
     ${LLHTTP_SOURCE_DIR}/http.c)
-  target_compile_options(fx_llhttp PRIVATE -w)
+  target_compile_options(fx_llhttp PRIVATE -w $<$<BOOL:${FX_FUZZ}>:-fsanitize=fuzzer-no-link>)
   target_compile_definitions(fx_llhttp PUBLIC LLHTTP_STRICT_MODE=1)
   target_include_directories(fx_llhttp SYSTEM PUBLIC ${LLHTTP_INCLUDE_DIR})
 endif()

@@ -7,7 +7,7 @@
 #include "common/http/http_internal.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { INPUT_MAX = 4096, TURNS_MAX = 64 };
+enum { INPUT_MAX = 4096, TURNS_MAX = 8 };
 
 struct seen {
     uint64_t hash, answers;

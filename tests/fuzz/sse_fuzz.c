@@ -33,9 +33,7 @@ static struct seen read_all(const uint8_t *data, size_t size, size_t piece) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!size || size > CLI_SSE_EVENT_BYTES_MAX) return 0;
     struct seen whole = read_all(data, size, size);
-    for (size_t piece = 1; piece < 4; piece++) {
-        struct seen part = read_all(data, size, piece);
-        FX_ASSERT(part.hash == whole.hash && part.events == whole.events);
-    }
+    struct seen part = read_all(data, size, size % 3 + 1);
+    FX_ASSERT(part.hash == whole.hash && part.events == whole.events);
     return 0;
 }

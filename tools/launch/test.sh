@@ -22,6 +22,18 @@ build_tests() {
     build "$ROOT/build/$1"
 }
 
+build_fuzzers() {
+    say "building (preset fuzz)"
+    configure fuzz -DFX_TESTS=ON
+    build "$ROOT/build/fuzz" --target fuzzers
+}
+
+# The seeds, then 15 seconds of new input for each target.
+test_fuzz() {
+    build_fuzzers
+    run_ctest fuzz -L '^fuzz$'
+}
+
 test_all() {
     build_tests release
     run_ctest release -LE '^(long|bench)$'
@@ -29,6 +41,7 @@ test_all() {
     run_ctest asan -L '^(unit|golden|integ|fuzz)$' -LE '^(long|bench)$'
     build_tests tsan
     run_ctest tsan -L '^(unit|integ)$' -LE '^(long|bench)$'
+    test_fuzz
 }
 
 test_label() {
@@ -37,10 +50,15 @@ test_label() {
 }
 
 run_tests() {
-    local begin=$SECONDS
-    [ $# -le 1 ] || die "usage: ./fractal test [LABEL]"
+    local begin=$SECONDS what=${1:-all}
+    [ $# -le 1 ] || [ "$what" = fuzz-long ] || die "usage: ./fractal test [WHAT]"
     need_packages build run test
-    if [ $# -eq 1 ]; then test_label "$1"; else test_all; fi
+    case $what in
+        all) test_all ;;
+        fuzz) test_fuzz ;;
+        fuzz-long) test_fuzz_long "${@:2}" ;;
+        *) test_label "$what" ;;
+    esac
     echo "$PASSED passed, $FAILED failed ($((SECONDS - begin)) s)"
     [ $FAILED -eq 0 ]
 }
