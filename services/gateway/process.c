@@ -48,8 +48,8 @@ static bool is_live(void *ctx, char *reason) {
 /* Redis away: still ready, for what needs it is answered 503 with Retry-After. */
 static bool is_ready(void *ctx, char *reason) {
     const struct gw_process *process = ctx;
-    const char *why = process->draining              ? "draining"
-                      : !gw_process_listed(process)  ? "the slicer has not listed its models yet"
+    const char *why = process->draining             ? "draining"
+                      : !gw_process_listed(process) ? "the slicer has not listed its models yet"
                       : !fx_server_serving(process->rpc) ? "the gRPC API does not serve yet"
                                                          : NULL;
     if (!why) return is_live(ctx, reason);

@@ -11,6 +11,7 @@
 
 #define STAGE_KEY "fx-good"
 #define STAGE_MODEL "org/tiny model"
+#define STAGE_OTHER_MODEL "org/other" /* listed while show_other */
 enum {
     STAGE_NUMBER = 7,
     STAGE_CONTEXT = 256,
@@ -56,6 +57,8 @@ struct stage {
     struct gateway *gateway; /* its first loop */
     char address[32], *tokenizer;
     size_t tokenizer_len;
+    char *other_tokenizer; /* of STAGE_OTHER_MODEL */
+    size_t other_tokenizer_len;
 
     pthread_mutex_t lock; /* script, last_task */
     struct stage_script script;
@@ -67,7 +70,7 @@ struct stage {
     atomic_int running, authenticated, listed, submitted, cancelled, pulled;
     atomic_int tenant_code, submit_code, list_code; /* FX_OK: as it should be */
     atomic_int submit_good; /* submits that succeed before submit_code holds */
-    atomic_int hide_model;
+    atomic_int hide_model, show_other;
     struct stage_limits key_limits, tenant_limits;
     atomic_ullong idle_ms; /* when running last became 0 */
 };

@@ -1,6 +1,7 @@
 /* Addresses a server may be told to listen on. */
 #include "tests/fx_test.h"
 #include <arpa/inet.h>
+#include <unistd.h>
 #include "common/http/listen.h"
 
 static const struct row {
@@ -40,4 +41,31 @@ static void test_parse(void **state) {
     assert_int_equal(addr.loopback, row->loopback);
 }
 
-FX_TEST_MAIN(test_parse, rows)
+/* One may be joined by others of ours; a second FIRST, or one ALONE, is refused. */
+static void test_share(void **state) {
+    static const enum fx_listen_share refused[] = {FX_LISTEN_FIRST, FX_LISTEN_ALONE};
+    char text[32];
+    uint16_t port, again;
+    int first, second, third;
+    fx_error err = {0};
+    (void)state;
+    assert_true(fx_listen_open_shared("127.0.0.1:0", FX_LISTEN_FIRST, &first, &port, &err));
+    (void)snprintf(text, sizeof text, "127.0.0.1:%u", port);
+    assert_true(fx_listen_open_shared(text, FX_LISTEN_JOIN, &second, &again, &err));
+    assert_int_equal(again, port);
+    for (size_t i = 0; i < FX_TEST_COUNT(refused); i++) {
+        assert_false(fx_listen_open_shared(text, refused[i], &third, &again, &err));
+        assert_int_equal(err.code, FX_UNAVAILABLE);
+    }
+    close(first);
+    close(second);
+}
+
+int main(void) {
+    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 1];
+    for (size_t i = 0; i < FX_TEST_COUNT(rows); i++)
+        tests[i] =
+            (struct CMUnitTest){rows[i].name, test_parse, NULL, NULL, (void *)(uintptr_t)&rows[i]};
+    tests[FX_TEST_COUNT(rows)] = (struct CMUnitTest)cmocka_unit_test(test_share);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
