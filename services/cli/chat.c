@@ -1,11 +1,10 @@
 #include <jansson.h>
 #include <string.h>
 #include "common/base/heap.h"
+#include "services/cli/answer.h"
 #include "services/cli/chat_model.h"
 #include "services/cli/cli.h"
-#include "services/cli/http.h"
 #include "services/cli/interrupt.h"
-#include "services/cli/sse.h"
 #include "services/cli/terminal.h"
 
 enum { TEXT_BYTES_MAX = 1024 * 1024, MAX_TOKENS_DEFAULT = 128 };
@@ -29,38 +28,10 @@ static const struct cli_option options[] = {
      "the same seed gives the same answer"            },
 };
 
-/* What one stream has brought. */
-struct answer {
-    bool any_text, ends_line;
-    cli_sse *sse;
-};
-
-static void put(struct answer *answer, const json_t *text) {
-    fx_span span = {(const uint8_t *)json_string_value(text), json_string_length(text)};
-    if (!span.len) return;
-    cli_put_text(stdout, span);
-    answer->any_text = true;
-    answer->ends_line = span.at[span.len - 1] == '\n';
-}
-
-static bool on_data(void *user, fx_span data, fx_error *err) {
-    struct answer *answer = user;
-    fx_auto(json_t) chunk = json_loadb((const char *)data.at, data.len, 0, NULL);
-    const json_t *error = json_object_get(chunk, "error");
-    if (!json_is_object(chunk)) return fx_fail(err, FX_DATA_LOSS, "the stream has a bad event");
-    if (error) {
-        const char *message = json_string_value(json_object_get(error, "message"));
-        return fx_fail(err, FX_ABORTED, "the answer ended early: %.200s",
-                       message ? message : "no message");
-    }
-    const json_t *choice = json_array_get(json_object_get(chunk, "choices"), 0);
-    put(answer, json_object_get(json_object_get(choice, "delta"), "content"));
-    return true;
-}
-
-static bool on_stream(void *user, fx_span bytes, fx_error *err) {
-    struct answer *answer = user;
-    return cli_sse_feed(answer->sse, bytes, err);
+static void on_text(void *user, fx_span text) {
+    bool *open_line = user;
+    cli_put_text(stdout, text);
+    *open_line = text.at[text.len - 1] != '\n';
 }
 
 static FX_MUST bool make_body(const struct chat_args *args, const char *model, const char *text,
@@ -78,35 +49,20 @@ static FX_MUST bool make_body(const struct chat_args *args, const char *model, c
     return *out || fx_fail(err, FX_RESOURCE_EXHAUSTED, "memory for a request");
 }
 
-static FX_MUST bool stream_answer(const char *base, const char *key, const char *body,
-                                  struct answer *answer, fx_error *err) {
-    char url[CLI_URL_MAX + 32];
-    struct cli_http_reply reply = {0};
-    (void)snprintf(url, sizeof url, "%s/v1/chat/completions", base);
-    struct cli_http_request request = {
-        .url = url, .api_key = key, .body = body, .on_stream = on_stream, .user = answer};
-    if (!cli_http(&request, &reply, err)) return false;
-    fx_auto(char) text = reply.body;
-    if (reply.status != 200) return cli_http_refused(&reply, err);
-    if (text && *text) return fx_fail(err, FX_DATA_LOSS, "the gateway sent no event stream");
-    return cli_sse_is_done(answer->sse) ||
-           fx_fail(err, FX_DATA_LOSS, "the stream ended without [DONE]: the answer is cut off");
-}
-
 static FX_MUST bool chat(const struct cli_settings *settings, const struct chat_args *args,
                          const char *text, fx_error *err) {
-    char base[CLI_URL_MAX], key[CLI_SECRET_MAX], found[CLI_MODEL_NAME_MAX];
+    struct cli_gateways gateways;
+    char key[CLI_SECRET_MAX], found[CLI_MODEL_NAME_MAX];
     fx_auto(char) body = NULL;
-    fx_auto(cli_sse) sse = NULL;
-    struct answer answer = {0};
+    bool open_line = false;
     const char *model = args->model ? args->model : found;
-    if (!cli_gateway_url(settings, base, err) || !cli_api_key(settings, key, err)) return false;
-    if (!args->model && !cli_only_model(base, key, found, err)) return false;
+    if (!cli_gateways_read(settings, &gateways, err) || !cli_api_key(settings, key, err))
+        return false;
+    if (!args->model && !cli_only_model(gateways.url[0], key, found, err)) return false;
     if (!make_body(args, model, text, &body, err)) return false;
-    if (!cli_sse_new(&(struct cli_sse_opts){on_data, &answer}, &sse, err)) return false;
-    answer.sse = sse;
-    bool ok = stream_answer(base, key, body, &answer, err);
-    if (answer.any_text && !answer.ends_line) cli_put_text(stdout, fx_span_str("\n"));
+    bool ok =
+        cli_answer_follow(&(struct cli_question){&gateways, key, body, on_text, &open_line}, err);
+    if (open_line) cli_put_text(stdout, fx_span_str("\n"));
     return ok;
 }
 

@@ -12,6 +12,7 @@ enum {
     CLI_CANCELLED = 130, /* by Ctrl-C */
     CLI_SECRET_MAX = 256,
     CLI_URL_MAX = 256,
+    CLI_GATEWAYS_MAX = 8,
     CLI_PATH_MAX = 4096,
 };
 
@@ -24,9 +25,13 @@ struct cli_settings {
 extern const struct fx_env_row cli_env[];
 extern const size_t cli_env_count;
 FX_MUST bool cli_settings_load(struct cli_settings *settings, fx_error *err);
-/** The gateway's base URL without a slash at the end. */
-FX_MUST bool cli_gateway_url(const struct cli_settings *settings, char out[CLI_URL_MAX],
-                             fx_error *err);
+/** Base URLs of the gateways, without a slash at the end: any of them will do. */
+struct cli_gateways {
+    char url[CLI_GATEWAYS_MAX][CLI_URL_MAX];
+    uint32_t count; /* 1.. */
+};
+FX_MUST bool cli_gateways_read(const struct cli_settings *settings, struct cli_gateways *out,
+                               fx_error *err);
 /** The tenant key: FX_API_KEY, else the data folder's api-key.
  *  @err FAILED_PRECONDITION naming the remedy */
 FX_MUST bool cli_api_key(const struct cli_settings *settings, char out[CLI_SECRET_MAX],

@@ -112,13 +112,13 @@ static FX_MUST bool explain(const struct transfer *transfer, CURLcode code, fx_e
 }
 
 /* Drives the transfer to its end or to Ctrl-C. */
-static FX_MUST bool drive(CURLM *multi, CURLcode *code, fx_error *err) {
+static FX_MUST bool drive(CURLM *multi, bool last_words, CURLcode *code, fx_error *err) {
     int running = 1, left = 0;
     while (running) {
         CURLMcode ok = curl_multi_perform(multi, &running);
         if (!ok && running) ok = curl_multi_poll(multi, NULL, 0, POLL_MS, NULL);
         if (ok) return fx_fail(err, FX_INTERNAL, "curl: %s", curl_multi_strerror(ok));
-        if (cli_interrupted()) return fx_fail(err, FX_CANCELLED, "cancelled");
+        if (!last_words && cli_interrupted()) return fx_fail(err, FX_CANCELLED, "cancelled");
     }
     const CURLMsg *message = curl_multi_info_read(multi, &left);
     if (!message) return fx_fail(err, FX_INTERNAL, "curl: no result");
@@ -135,7 +135,7 @@ static FX_MUST bool transfer_run(struct transfer *transfer, fx_error *err) {
     set_options(transfer, headers);
     if (curl_multi_add_handle(multi, transfer->easy))
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "curl does not start");
-    bool ok = drive(multi, &code, err) && explain(transfer, code, err);
+    bool ok = drive(multi, transfer->request->last_words, &code, err) && explain(transfer, code, err);
     (void)curl_multi_remove_handle(multi, transfer->easy);
     return ok;
 }

@@ -14,6 +14,7 @@ struct cli_http_request {
      *  stops, `err` is set. */
     bool (*on_stream)(void *user, fx_span bytes, fx_error *err);
     void *user;
+    bool last_words; /* sent although Ctrl-C was pressed */
 };
 struct cli_http_reply {
     long status;

@@ -13,7 +13,8 @@ const struct fx_env_row cli_env[] = {
         ".fractal"),
     ROW("FX_BOOTSTRAP_TOKEN_FILE", token_file, "", "the administrator's token"),
     ROW("FX_API_KEY", api_key, "", "tenant key; else the data folder's api-key"),
-    ROW("FX_GATEWAY_URL", gateway_url, "", "base URL of the gateway; else from FX_HTTP_ADDR"),
+    ROW("FX_GATEWAY_URL", gateway_url, "",
+        "base URL of the gateway, or of several, parted by commas; else from FX_HTTP_ADDR"),
     ROW("FX_HTTP_ADDR", http_addr, "127.0.0.1:5000", "the gateway's HTTP address"),
     ROW("FX_TENANT_ADDR", tenant_addr, "127.0.0.1:50051", "the tenant service"),
     ROW("FX_SLICER_ADDR", slicer_addr, "127.0.0.1:50053", "the slicer service"),
@@ -40,10 +41,13 @@ static const char *reachable(const char *addr, const char **host) {
     return addr;
 }
 
-bool cli_gateway_url(const struct cli_settings *settings, char out[CLI_URL_MAX], fx_error *err) {
-    const char *host, *addr = reachable(settings->http_addr, &host);
-    int len = *settings->gateway_url ? snprintf(out, CLI_URL_MAX, "%s", settings->gateway_url)
-                                     : snprintf(out, CLI_URL_MAX, "http://%s%s", host, addr);
+static FX_MUST bool url_add(struct cli_gateways *gateways, const char *text, size_t text_len,
+                            fx_error *err) {
+    if (gateways->count == CLI_GATEWAYS_MAX)
+        return fx_fail(err, FX_INVALID_ARGUMENT, "FX_GATEWAY_URL: at most %d URLs",
+                       CLI_GATEWAYS_MAX);
+    char *out = gateways->url[gateways->count++];
+    int len = snprintf(out, CLI_URL_MAX, "%.*s", (int)text_len, text);
     if (len < 0 || len >= CLI_URL_MAX)
         return fx_fail(err, FX_INVALID_ARGUMENT, "the gateway's URL is too long");
     if (strncmp(out, "http://", 7) != 0 && strncmp(out, "https://", 8) != 0)
@@ -51,6 +55,23 @@ bool cli_gateway_url(const struct cli_settings *settings, char out[CLI_URL_MAX],
     while (len > 8 && out[len - 1] == '/')
         out[--len] = '\0';
     return true;
+}
+
+bool cli_gateways_read(const struct cli_settings *settings, struct cli_gateways *out,
+                       fx_error *err) {
+    char local[CLI_URL_MAX];
+    const char *host, *addr = reachable(settings->http_addr, &host), *text = settings->gateway_url;
+    out->count = 0;
+    if (!*text) {
+        (void)snprintf(local, sizeof local, "http://%s%s", host, addr);
+        text = local;
+    }
+    for (;; text++) {
+        size_t len = strcspn(text, ",");
+        if (!url_add(out, text, len, err)) return false;
+        text += len;
+        if (!*text) return true;
+    }
 }
 
 /* The first word of a file. */

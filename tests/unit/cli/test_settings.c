@@ -23,24 +23,32 @@ static void test_url(void **state) {
     static const struct {
         const char *url, *addr, *want; /* want NULL: refused */
     } rows[] = {
-        {"",            "127.0.0.1:5000", "http://127.0.0.1:5000"},
-        {"",            "0.0.0.0:5001",   "http://127.0.0.1:5001"},
-        {"",            "[::]:5001",      "http://127.0.0.1:5001"},
-        {"http://h:1/", "x:2",            "http://h:1"           },
-        {"https://h//", "x:2",            "https://h"            },
-        {"ftp://h",     "x:2",            NULL                   },
-        {"h:1",         "x:2",            NULL                   },
+        {"",                                                                                 "127.0.0.1:5000", "http://127.0.0.1:5000"},
+        {"",                                                                                 "0.0.0.0:5001",   "http://127.0.0.1:5001"},
+        {"",                                                                                 "[::]:5001",      "http://127.0.0.1:5001"},
+        {"http://h:1/",                                                                      "x:2",            "http://h:1"           },
+        {"https://h//",                                                                      "x:2",            "https://h"            },
+        {"ftp://h",                                                                          "x:2",            NULL                   },
+        {"h:1",                                                                              "x:2",            NULL                   },
+        {"http://a,https://b/",                                                              "x:2",            "http://a https://b"   },
+        {"http://a,",                                                                        "x:2",            NULL                   },
+        {"http://1,http://2,http://3,http://4,http://5,http://6,http://7,http://8,http://9", "x:2",
+         NULL                                                                                                                         },
     };
     (void)state;
     for (size_t i = 0; i < FX_TEST_COUNT(rows); i++) {
         struct cli_settings settings = blank();
-        char url[CLI_URL_MAX] = "";
+        struct cli_gateways gateways;
+        char urls[128] = "";
         fx_error err = {0};
         settings.gateway_url = rows[i].url;
         settings.http_addr = rows[i].addr;
-        bool ok = cli_gateway_url(&settings, url, &err);
+        bool ok = cli_gateways_read(&settings, &gateways, &err);
         assert_true(ok == (rows[i].want != NULL));
-        if (ok) assert_string_equal(url, rows[i].want);
+        for (uint32_t g = 0; ok && g < gateways.count; g++)
+            (void)snprintf(urls + strlen(urls), sizeof urls - strlen(urls), "%s%s", g ? " " : "",
+                           gateways.url[g]);
+        if (ok) assert_string_equal(urls, rows[i].want);
     }
 }
 
