@@ -191,6 +191,14 @@ enum fx_send fx_call_send(fx_call *call, const void *message) {
     return sent;
 }
 
+bool fx_call_busy(const fx_call *call) {
+    fx_call *locked = (fx_call *)(uintptr_t)call;
+    pthread_mutex_lock(&locked->lock);
+    bool busy = call->writing;
+    pthread_mutex_unlock(&locked->lock);
+    return busy;
+}
+
 static struct timespec clock_in_ms(uint32_t ms) {
     uint64_t at_us = fx_clock_us() + (uint64_t)ms * 1000;
     return (struct timespec){(time_t)(at_us / 1000000), (long)(at_us % 1000000) * 1000};

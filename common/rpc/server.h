@@ -146,6 +146,8 @@ enum fx_send { FX_SEND_OK, FX_SEND_BUSY, FX_SEND_GONE };
 /** Streams one message (packed before it returns). BUSY: the previous write has not completed,
  *  nothing was sent; GONE: cancelled, end the call. */
 enum fx_send fx_call_send(fx_call *call, const void *message);
+/** Would fx_call_send say BUSY? */
+bool fx_call_busy(const fx_call *call);
 /** As fx_call_send, waiting up to timeout_ms while BUSY. @thread not a handler's */
 enum fx_send fx_call_send_wait(fx_call *call, const void *message, uint32_t timeout_ms);
 /** `fn(call, user)` runs on the queue's thread after each completed write, under the same promise

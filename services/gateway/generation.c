@@ -39,7 +39,6 @@ void gw_generation_done(struct gw_visit *visit) {
         choice_done(&visit->choices[i]);
     free(visit->choices);
     free(visit->rejoin);
-    if (visit->rpc.text) evbuffer_free(visit->rpc.text);
 }
 
 bool gw_generation_pending(const struct gw_visit *visit) {

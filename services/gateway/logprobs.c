@@ -35,6 +35,14 @@ void gw_logprobs_clear(struct gw_logprobs *logprobs) {
     logprobs->count = 0;
 }
 
+void gw_logprobs_drop(struct gw_logprobs *logprobs, uint32_t count) {
+    size_t each = logprobs->each, rest = logprobs->count - count;
+    if (!count) return;
+    memmove(logprobs->at, logprobs->at + count * each, rest * each * sizeof *logprobs->at);
+    memmove(logprobs->offsets, logprobs->offsets + count, rest * sizeof *logprobs->offsets);
+    logprobs->count -= count;
+}
+
 void gw_logprobs_done(struct gw_logprobs *logprobs) {
     free(logprobs->at);
     free(logprobs->offsets);

@@ -16,6 +16,8 @@ FX_MUST bool gw_logprobs_add(struct gw_logprobs *logprobs, uint32_t token, fx_sp
                              uint32_t offset);
 /** They were sent. */
 void gw_logprobs_clear(struct gw_logprobs *logprobs);
+/** The first `count` (<= logprobs->count) of them were. */
+void gw_logprobs_drop(struct gw_logprobs *logprobs, uint32_t count);
 /** Frees; may be called twice. */
 void gw_logprobs_done(struct gw_logprobs *logprobs);
 

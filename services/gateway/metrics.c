@@ -141,6 +141,8 @@ static void rpc_write(const struct fx_server_stats *rpc, fx_buf *out) {
                       rpc->calls_failed);
     fx_metric_counter(out, "fx_gateway_rpc_refused_total", "Of them, for want of a call slot.",
                       rpc->calls_refused);
+    fx_metric_counter(out, "fx_gateway_rpc_slow_readers_cut_total",
+                      "Of them, of clients that did not read.", rpc->cut_slow);
     fx_metric_gauge(out, "fx_gateway_rpc_active", "Of them, running.", rpc->calls_active);
 }
 

@@ -209,14 +209,18 @@ static void serve(struct gw_visit *visit) {
     }
 }
 
+void gw_visit_known(struct gw_visit *visit, const struct gw_identity *who) {
+    visit->who = *who;
+    serve(visit);
+}
+
 static void on_authenticated(void *ctx, const struct gw_identity *who,
                              const struct gw_problem *problem) {
     struct gw_visit *visit = ctx;
     if (problem) {
         gw_visit_refuse(visit, problem);
     } else if (gw_visit_here(visit)) {
-        visit->who = *who;
-        serve(visit);
+        gw_visit_known(visit, who);
     }
     gw_visit_unref(visit); /* the question's */
 }

@@ -12,7 +12,21 @@ enum {
     HEADER_NAME_MAX = 48,
 };
 
+/* A call from its metadata on, in its arena. */
+struct admission {
+    struct gateway *gateway; /* the loop that it belongs to */
+    fx_call *call;
+    fx_span key; /* borrowed from its metadata */
+    uint64_t begun_us;
+    struct gw_identity who; /* once that is known */
+};
+
 /* -- the end -- */
+
+static void call_refuse(fx_call *call, const struct gw_problem *problem) {
+    gw_rpc_details(call, problem);
+    fx_call_fail(call, gw_rpc_code(problem), "%s", problem->message);
+}
 
 /* A job that still waits in the inbox keeps the visit. Nobody pokes once a call has ended. */
 static void ended(struct gw_visit *visit, enum fx_code code) {
@@ -51,10 +65,14 @@ void gw_rpc_finish(struct gw_visit *visit) {
 }
 
 void gw_rpc_fail(struct gw_visit *visit, const struct gw_problem *problem) {
-    enum fx_code code = gw_rpc_code(problem);
     limits_tell(visit);
-    gw_rpc_details(visit->rpc.call, problem);
-    fx_call_fail(visit->rpc.call, code, "%s", problem->message);
+    call_refuse(visit->rpc.call, problem);
+    ended(visit, gw_rpc_code(problem));
+}
+
+void gw_rpc_cut(struct gw_visit *visit, const struct gw_problem *problem) {
+    enum fx_code code = gw_rpc_code(problem);
+    fx_call_cut(visit->rpc.call, code, "%s", problem->message);
     ended(visit, code);
 }
 
@@ -98,39 +116,91 @@ static void on_writable(fx_call *call, void *user) {
 
 static void begin_on_loop(void *user) {
     struct gw_visit *visit = user;
-    fx_call *call = visit->rpc.call;
-    struct gw_problem problem = {0};
-    fx_span key;
-    fx_call_on_writable(call, on_writable, visit);
-    fx_call_on_cancel(call, on_cancel, visit);
-    if (visit->gateway->process->draining) {
-        gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "the gateway is shutting down");
-        gw_visit_refuse(visit, &problem);
-    } else if (!gw_auth_key_of(fx_call_metadata(call, "authorization"),
-                               fx_call_metadata(call, "x-auth-token"), &key, &problem)) {
-        gw_visit_refuse(visit, &problem);
-    } else {
-        gw_visit_begin(visit, key);
-    }
+    const struct admission *admission = fx_call_user(visit->rpc.call);
+    fx_call_on_writable(visit->rpc.call, on_writable, visit);
+    fx_call_on_cancel(visit->rpc.call, on_cancel, visit);
+    gw_visit_known(visit, &admission->who);
 }
 
-static void begin(fx_call *call, const void *message, struct gw_process *process,
-                  const struct gw_route *route) {
-    struct gateway *gateway = gw_process_next(process);
+static void busy(fx_call *call) {
+    struct gw_problem problem;
+    gw_problem_set(&problem, GW_BUSY, NULL, "too many calls at once; try again");
+    call_refuse(call, &problem);
+}
+
+static void begin(fx_call *call, const void *message, const struct gw_route *route) {
+    const struct admission *admission = fx_call_user(call);
     struct gw_visit *visit = fx_alloc(1, sizeof *visit);
     if (visit) {
         visit->refs = 1; /* the call's */
-        visit->gateway = gateway;
+        visit->gateway = admission->gateway;
         visit->route = route;
         visit->front = &gw_rpc_front;
         visit->rpc.call = call;
         visit->rpc.message = message;
         visit->trace = *fx_call_trace(call);
-        visit->begun_us = fx_clock_us();
-        if (fx_loop_post(gateway->loop, begin_on_loop, visit)) return;
+        visit->begun_us = admission->begun_us;
+        if (fx_loop_post(visit->gateway->loop, begin_on_loop, visit)) return;
         free(visit);
     }
-    fx_call_fail(call, FX_RESOURCE_EXHAUSTED, "too many calls at once; try again");
+    busy(call);
+}
+
+/* -- before the message -- */
+
+static void on_known(void *ctx, const struct gw_identity *who, const struct gw_problem *problem) {
+    struct admission *admission = ctx;
+    if (!problem) {
+        admission->who = *who;
+        fx_call_next(admission->call); /* which hands it to its method */
+        return;
+    }
+    gateway_log_rpc(admission->gateway, fx_call_trace(admission->call)->request_id, "admit",
+                    gw_rpc_code(problem), fx_clock_us() - admission->begun_us);
+    call_refuse(admission->call, problem);
+}
+
+static void admit_on_loop(void *user) {
+    struct admission *admission = user;
+    gw_auth_check(admission->gateway->auth, admission->key, fx_call_trace(admission->call),
+                  on_known, admission);
+}
+
+static FX_MUST bool is_plausible(fx_call *call, const struct gw_process *process, fx_span *key,
+                                 struct gw_problem *problem) {
+    if (process->draining)
+        return gw_refuse(problem, GW_UNAVAILABLE, NULL, "the gateway is shutting down");
+    return gw_auth_key_of(fx_call_metadata(call, "authorization"),
+                          fx_call_metadata(call, "x-auth-token"), key, problem);
+}
+
+/* A call that is nobody's costs no more than its metadata. */
+static void admit(fx_call *call, const void *message, void *process) {
+    struct gw_problem problem;
+    struct admission *admission = fx_arena_alloc(fx_call_arena(call), sizeof *admission);
+    (void)message;
+    FX_ASSERT(admission); /* it is the first in there */
+    if (!is_plausible(call, process, &admission->key, &problem)) {
+        call_refuse(call, &problem);
+        return;
+    }
+    admission->gateway = gw_process_next(process);
+    admission->call = call;
+    admission->begun_us = fx_clock_us();
+    fx_call_set_user(call, admission);
+    if (!fx_loop_post(admission->gateway->loop, admit_on_loop, admission)) busy(call);
+}
+
+/* A message that no method gets to see. */
+static void refuse(fx_call *call, const fx_error *err, const char *field, void *process) {
+    struct gw_problem problem;
+    (void)process;
+    if (!*field) {
+        fx_call_fail_error(call, err);
+        return;
+    }
+    gw_problem_set(&problem, GW_BAD_VALUE, field, "%s", err->text);
+    call_refuse(call, &problem);
 }
 
 /* -- methods -- */
@@ -140,23 +210,27 @@ static void generate(fx_call *call, const void *message, void *process) {
                                           .kind = GW_COMPLETION,
                                           .shape = &gw_completion_shape,
                                           .serve = gw_serve_generation};
-    begin(call, message, process, &route);
+    (void)process;
+    begin(call, message, &route);
 }
 
 static void chat(fx_call *call, const void *message, void *process) {
     static const struct gw_route route = {
         .path = {"Chat"}, .kind = GW_CHAT, .shape = &gw_chat_shape, .serve = gw_serve_generation};
-    begin(call, message, process, &route);
+    (void)process;
+    begin(call, message, &route);
 }
 
 static void list_models(fx_call *call, const void *message, void *process) {
     static const struct gw_route route = {.path = {"ListModels"}, .serve = gw_rpc_serve_models};
-    begin(call, message, process, &route);
+    (void)process;
+    begin(call, message, &route);
 }
 
 static void count_tokens(fx_call *call, const void *message, void *process) {
     static const struct gw_route route = {.path = {"CountTokens"}, .serve = gw_rpc_serve_count};
-    begin(call, message, process, &route);
+    (void)process;
+    begin(call, message, &route);
 }
 
 /* The transport bounds a message by FX_BODY_BYTES_MAX. */
@@ -180,6 +254,9 @@ bool gw_rpc_open(struct gw_process *process, fx_error *err) {
         .calls_max = GW_RPC_CALLS_MAX,
         .arena_bytes = config->body_bytes_max + ARENA_REST,
         .message_bytes_max = config->body_bytes_max,
+        .reply_bytes_max = GW_RPC_REPLY_BYTES_MAX,
+        .admit = admit,
+        .refuse = refuse,
         .tls = gw_config_tls(config),
         .plaintext = config->plaintext,
         .context = process,

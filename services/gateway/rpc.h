@@ -2,12 +2,15 @@
 #include "services/gateway/process.h"
 #include "services/gateway/visit.h"
 
-/** The public gRPC API, fractal.v1.InferenceService: the second front of the gateway. A handler
- *  hands its call to a loop, which owns it from then on; a visit is as over HTTP. */
+/** The public gRPC API, fractal.v1.InferenceService: the second front of the gateway. Each call is
+ *  given to a loop in turn, which checks its key before its message is read; then its handler hands
+ *  it to the same loop, which owns it from then on. A visit is as over HTTP. */
 
 enum {
-    GW_RPC_CALLS_MAX = 256,              /* at once */
-    GW_RPC_UNREAD_MAX = 1024 * 1024,     /* bytes of text a client may leave unread */
+    GW_RPC_CALLS_MAX = 256,                   /* at once */
+    GW_RPC_UNREAD_MAX = 1024 * 1024,          /* bytes of an answer a client may leave unread */
+    GW_RPC_LOGPROB_BYTES = 24,                /* of them, what a log probability counts for */
+    GW_RPC_REPLY_BYTES_MAX = 4 * 1024 * 1024, /* a message of ours; what clients take by default */
     GW_RPC_INBOX = 4 * GW_RPC_CALLS_MAX, /* jobs: for each call one to begin and one to go on */
 };
 
@@ -17,7 +20,8 @@ FX_MUST bool gw_rpc_open(struct gw_process *process, fx_error *err);
 void gw_rpc_tick(struct gw_process *process);
 
 /* rpc_request.c */
-/** The request's fields under their HTTP names. @own caller */
+/** The request's fields under their HTTP names. @pre its strings are text (fx_pb_check_text)
+ *  @own caller */
 FX_MUST bool gw_rpc_json(const ProtobufCMessage *message, enum gw_kind *kind, json_t **out,
                          struct gw_problem *problem);
 /* rpc_errors.c */
@@ -38,5 +42,7 @@ void gw_rpc_serve_count(struct gw_visit *visit);
 void gw_rpc_reply(struct gw_visit *visit, const void *message);
 void gw_rpc_finish(struct gw_visit *visit);
 void gw_rpc_fail(struct gw_visit *visit, const struct gw_problem *problem);
+/** At once, whatever waits to be read. */
+void gw_rpc_cut(struct gw_visit *visit, const struct gw_problem *problem);
 /** Has the loop look at the call again soon. @thread any */
 void gw_rpc_poke(struct gw_visit *visit);

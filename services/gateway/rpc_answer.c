@@ -1,98 +1,159 @@
-/* What a gRPC client gets of a generation: pieces of text, put together while it does not read. */
+/* What a gRPC client gets of a generation: pieces of its choices, put together while it does not
+ * read. */
 #include <event2/buffer.h>
 #include <string.h>
 #include "common/base/heap.h"
-#include "fractal/v1/inference.pb-c.h"
 #include "services/gateway/rpc.h"
+#include "services/gateway/rpc_logprobs.h"
 
-static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
+enum { LOGPROBS_MAX = 128 /* tokens with them in one message */ };
+
+/* -- a message -- */
 
 struct piece {
+    struct gw_choice *choice;
     char *text; /* NUL-terminated */
+    struct gw_rpc_logprobs logprobs;
     Fractal__V1__FinishReason reason;
     Fractal__V1__Usage *usage;
 };
 
-static enum fx_send generate_send(struct gw_visit *visit, const struct piece *piece) {
+/* Of either message: they have the same fields, but for the text's name. */
+#define PIECE_FILL(message, visit, piece)                                                          \
+    do {                                                                                           \
+        (message)->id = (visit)->answer.id;                                                        \
+        (message)->model = (visit)->model.name;                                                    \
+        (message)->created_s = (visit)->answer.created_s;                                          \
+        (message)->tokens = (piece)->choice->tokens;                                               \
+        (message)->choice = (piece)->choice->index;                                                \
+        (message)->finish_reason = (piece)->reason;                                                \
+        (message)->usage = (piece)->usage;                                                         \
+        (message)->logprobs = (piece)->logprobs.at;                                                \
+        (message)->n_logprobs = (piece)->logprobs.count;                                           \
+    } while (0)
+
+static enum fx_send piece_send(struct gw_visit *visit, const struct piece *piece) {
+    if (visit->route->kind == GW_CHAT) {
+        Fractal__V1__ChatResponse message = FRACTAL__V1__CHAT_RESPONSE__INIT;
+        PIECE_FILL(&message, visit, piece);
+        message.content = piece->text;
+        return fx_call_send(visit->rpc.call, &message);
+    }
     Fractal__V1__GenerateResponse message = FRACTAL__V1__GENERATE_RESPONSE__INIT;
-    message.id = visit->answer.id;
-    message.model = visit->model.name;
-    message.created_s = visit->answer.created_s;
+    PIECE_FILL(&message, visit, piece);
     message.text = piece->text;
-    message.tokens = visit->tokens;
-    message.finish_reason = piece->reason;
-    message.usage = piece->usage;
     return fx_call_send(visit->rpc.call, &message);
 }
 
-static enum fx_send chat_send(struct gw_visit *visit, const struct piece *piece) {
-    Fractal__V1__ChatResponse message = FRACTAL__V1__CHAT_RESPONSE__INIT;
-    message.id = visit->answer.id;
-    message.model = visit->model.name;
-    message.created_s = visit->answer.created_s;
-    message.content = piece->text;
-    message.tokens = visit->tokens;
-    message.finish_reason = piece->reason;
-    message.usage = piece->usage;
-    return fx_call_send(visit->rpc.call, &message);
-}
-
-/* Twice, for the write in flight may end between the first try and the wish. */
-static bool piece_send(struct gw_visit *visit, const struct piece *piece) {
-    enum fx_send (*send)(struct gw_visit *, const struct piece *) =
-        visit->route->kind == GW_CHAT ? chat_send : generate_send;
-    enum fx_send sent = send(visit, piece);
-    if (sent == FX_SEND_BUSY) {
-        visit->rpc.wants = true;
-        sent = send(visit, piece);
-    }
-    if (sent == FX_SEND_GONE) gw_rpc_poke(visit);
-    return sent == FX_SEND_OK;
-}
-
-/* The text that waits, NUL-terminated; a NUL in it becomes U+FFFD, for a C string can't hold it. */
+/* The text that waits, NUL-terminated. NULL: no memory. */
 static char *text_copy(struct evbuffer *waiting) {
-    size_t len = evbuffer_get_length(waiting), nuls = 0;
+    size_t len = evbuffer_get_length(waiting);
     const uint8_t *from = len ? evbuffer_pullup(waiting, -1) : NULL;
-    if (len && !from) return NULL;
-    for (size_t i = 0; i < len; i++)
-        nuls += from[i] == 0;
-    fx_buf out = {fx_alloc(1, len + 2 * nuls + 1), 0, len + 2 * nuls};
-    if (!out.at) return NULL;
-    for (size_t i = 0; i < len; i++)
-        fx_buf_put(&out, from[i] ? (fx_span){&from[i], 1} : fx_span_str(replacement));
-    return (char *)out.at;
+    char *out = len && !from ? NULL : fx_alloc(1, gw_rpc_text_room(len));
+    if (out) gw_rpc_text((fx_span){from, len}, out);
+    return out;
 }
 
-static bool text_send(struct gw_visit *visit) {
+static Fractal__V1__FinishReason reason_of(const struct gw_choice *choice) {
+    return strcmp(choice->reason, "stop") == 0 ? FRACTAL__V1__FINISH_REASON__FINISH_REASON_STOP
+                                               : FRACTAL__V1__FINISH_REASON__FINISH_REASON_LENGTH;
+}
+
+/* -- what waits -- */
+
+static bool has_news(const struct gw_choice *choice) {
+    return choice->reason || choice->logprobs.count || evbuffer_get_length(choice->text);
+}
+
+static uint32_t news_count(const struct gw_visit *visit) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < visit->choice_count; i++)
+        count += has_news(&visit->choices[i]);
+    return count;
+}
+
+/* Each in turn; NULL: nobody has any. The first message of a call needs none. */
+static struct gw_choice *next_choice(struct gw_visit *visit) {
     struct gw_rpc *rpc = &visit->rpc;
-    Fractal__V1__Usage usage = FRACTAL__V1__USAGE__INIT;
-    fx_auto(char) text = text_copy(rpc->text);
-    struct piece piece = {.text = text};
-    if (!text) { /* no memory just now */
-        gw_rpc_poke(visit);
+    if (!rpc->begun) return &visit->choices[0];
+    for (uint32_t i = 0; i < visit->choice_count; i++) {
+        struct gw_choice *choice = &visit->choices[(rpc->turn + i) % visit->choice_count];
+        if (has_news(choice)) return choice;
+    }
+    return NULL;
+}
+
+static size_t unread(const struct gw_visit *visit) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < visit->choice_count; i++) {
+        const struct gw_choice *choice = &visit->choices[i];
+        size_t logprobs = (size_t)choice->logprobs.count * choice->logprobs.each;
+        bytes += evbuffer_get_length(choice->text) + logprobs * GW_RPC_LOGPROB_BYTES;
+    }
+    return bytes;
+}
+
+/* -- sending -- */
+
+/* All text of the choice, and as many log probabilities as fit: its end comes with the last. */
+static FX_MUST bool piece_make(struct gw_choice *choice, struct piece *piece,
+                               Fractal__V1__Usage *usage) {
+    struct gw_visit *visit = choice->visit;
+    uint32_t waiting = choice->logprobs.count;
+    uint32_t count = waiting < LOGPROBS_MAX ? waiting : LOGPROBS_MAX;
+    *piece = (struct piece){.choice = choice, .text = text_copy(choice->text)};
+    if (!piece->text || !gw_rpc_logprobs_make(&choice->logprobs, count, &piece->logprobs))
         return false;
-    }
-    if (rpc->reason) {
-        usage.prompt_tokens = visit->answer.prompt_tokens;
-        usage.completion_tokens = visit->tokens;
-        piece.usage = &usage;
-        piece.reason = strcmp(rpc->reason, "stop") == 0
-                           ? FRACTAL__V1__FINISH_REASON__FINISH_REASON_STOP
-                           : FRACTAL__V1__FINISH_REASON__FINISH_REASON_LENGTH;
-    }
-    if (!piece_send(visit, &piece)) return false;
-    (void)evbuffer_drain(rpc->text, evbuffer_get_length(rpc->text));
+    if (!choice->reason || count < waiting) return true;
+    piece->reason = reason_of(choice);
+    if (visit->choices_left || news_count(visit) > 1) return true;
+    usage->prompt_tokens = visit->answer.prompt_tokens;
+    usage->completion_tokens = visit->tokens;
+    piece->usage = usage;
     return true;
+}
+
+static void piece_sent(const struct piece *piece) {
+    struct gw_choice *choice = piece->choice;
+    (void)evbuffer_drain(choice->text, evbuffer_get_length(choice->text));
+    gw_logprobs_drop(&choice->logprobs, (uint32_t)piece->logprobs.count);
+    if (piece->reason) choice->reason = NULL;
+    choice->visit->rpc.begun = true;
+    choice->visit->rpc.turn = choice->index + 1;
+}
+
+static void piece_done(struct piece *piece) {
+    free(piece->text);
+    gw_rpc_logprobs_done(&piece->logprobs);
+}
+
+/* Asked twice, for the write in flight may end between the first time and the wish. */
+static bool is_busy(struct gw_rpc *rpc) {
+    if (!fx_call_busy(rpc->call)) return false;
+    rpc->wants = true;
+    return fx_call_busy(rpc->call);
+}
+
+static bool choice_send(struct gw_choice *choice) {
+    struct gw_visit *visit = choice->visit;
+    Fractal__V1__Usage usage = FRACTAL__V1__USAGE__INIT;
+    struct piece piece;
+    enum fx_send sent = FX_SEND_GONE; /* or no memory just now: the loop is to look again */
+    if (is_busy(&visit->rpc)) return false;
+    if (piece_make(choice, &piece, &usage)) sent = piece_send(visit, &piece);
+    if (sent == FX_SEND_OK) piece_sent(&piece);
+    piece_done(&piece);
+    if (sent != FX_SEND_OK) gw_rpc_poke(visit);
+    return sent == FX_SEND_OK;
 }
 
 void gw_rpc_pump(struct gw_visit *visit) {
     struct gw_rpc *rpc = &visit->rpc;
+    struct gw_choice *choice;
     if (!rpc->admitted) return;
-    bool news = evbuffer_get_length(rpc->text) || rpc->reason || !rpc->begun;
-    if (news && !text_send(visit)) return;
-    rpc->begun = true;
-    if (!rpc->reason && !rpc->failed) return;
+    while ((choice = next_choice(visit)))
+        if (!choice_send(choice)) return;
+    if (visit->choices_left && !rpc->failed) return;
     if (rpc->failed)
         gw_rpc_fail(visit, &rpc->problem);
     else
@@ -108,16 +169,13 @@ static bool rpc_read(struct gw_visit *visit, struct gw_problem *problem) {
     json_t *json;
     if (message->descriptor == &fractal__v1__inference_service_list_models_request__descriptor)
         return true;
-    visit->rpc.text = evbuffer_new();
-    if (!visit->rpc.text)
-        return gw_refuse(problem, GW_UNAVAILABLE, NULL, "no memory for the answer");
     return gw_rpc_json(message, &kind, &json, problem) &&
            gw_request_read(kind, json, &visit->request, problem);
 }
 
 static void rpc_fail(struct gw_visit *visit, const struct gw_problem *problem) {
     struct gw_rpc *rpc = &visit->rpc;
-    if (!rpc->call || rpc->reason || rpc->failed) return;
+    if (!rpc->call || rpc->failed) return;
     if (!rpc->admitted) {
         gw_visit_refuse(visit, problem);
         return;
@@ -137,27 +195,24 @@ static void slow_cut(struct gw_visit *visit) {
     struct gw_problem problem;
     gw_problem_set(&problem, GW_SLOW, NULL, "the client left %d bytes unread", GW_RPC_UNREAD_MAX);
     gw_visit_ref(visit);
-    gw_rpc_fail(visit, &problem);
+    gw_rpc_cut(visit, &problem);
     gw_visit_gone(visit);
     gw_visit_unref(visit);
 }
 
 static void rpc_tokens(struct gw_choice *choice, fx_span text, const char *reason,
                        const struct gw_problem *problem) {
-    struct gw_visit *visit = choice->visit; /* there is one choice */
-    struct gw_rpc *rpc = &visit->rpc;
-    if (!rpc->call) return;
-    if (evbuffer_get_length(rpc->text) + text.len > GW_RPC_UNREAD_MAX ||
-        evbuffer_add(rpc->text, text.at, text.len) != 0) {
+    struct gw_visit *visit = choice->visit;
+    if (!visit->rpc.call) return;
+    if (evbuffer_add(choice->text, text.at, text.len) != 0 || unread(visit) > GW_RPC_UNREAD_MAX) {
         slow_cut(visit);
         return;
     }
-    if (problem) {
+    choice->reason = reason;
+    if (problem)
         rpc_fail(visit, problem);
-        return;
-    }
-    rpc->reason = reason;
-    if (text.len || reason) gw_rpc_pump(visit);
+    else if (has_news(choice))
+        gw_rpc_pump(visit);
 }
 
 const struct gw_front gw_rpc_front = {rpc_read, gw_rpc_fail, rpc_begin, rpc_tokens, rpc_fail};

@@ -41,9 +41,8 @@ struct gw_rpc {
     atomic_bool poked, wants; /* a job of ours waits in the loop's inbox; a write was put off */
     bool held;                /* that job has a reference */
     bool admitted, begun;     /* something may be sent; was sent */
-    struct evbuffer *text;    /* not sent yet */
-    const char *reason;       /* the answer ends when all is sent */
-    bool failed;
+    uint32_t turn;            /* the choice that may send next */
+    bool failed;              /* the call fails when all is sent */
     struct gw_problem problem;
 };
 
@@ -66,8 +65,8 @@ struct gw_choice {
     fx_stops *stops;             /* NULL: none */
     uint32_t tokens, characters; /* received so far; of its text */
     struct gw_logprobs logprobs; /* not sent yet */
-    struct evbuffer *text;       /* of an answer that is not streamed */
-    const char *reason;          /* NULL: it runs */
+    struct evbuffer *text;       /* likewise; NULL: of events, which are sent at once */
+    const char *reason;          /* NULL: it runs, or that was sent */
 };
 
 /** What a POST with an Idempotency-Key is known by. */
@@ -148,6 +147,8 @@ void gw_visit_stream_end(struct gw_visit *visit);
 
 /** Asks whose key it is, then reads the request and serves the route. */
 void gw_visit_begin(struct gw_visit *visit, fx_span key);
+/** As gw_visit_begin, when that is known. */
+void gw_visit_known(struct gw_visit *visit, const struct gw_identity *who);
 /** The same where only the key's SHA-256 is known. */
 void gw_visit_begin_digest(struct gw_visit *visit, const uint8_t digest[FX_SHA256_BYTES]);
 /** The client left; its call is gone from the visit. Gives the call's reference back. */

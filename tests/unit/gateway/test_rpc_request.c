@@ -1,6 +1,7 @@
 /* gRPC requests as the JSON that the HTTP API's parser checks. */
 #include "tests/fx_test.h"
 #include <math.h>
+#include <stddef.h>
 #include "fractal/v1/inference.pb-c.h"
 #include "services/gateway/rpc.h"
 
@@ -32,8 +33,8 @@ static void test_empty(void **state) {
     Fractal__V1__ChatRequest chat = FRACTAL__V1__CHAT_REQUEST__INIT;
     Fractal__V1__CountTokensRequest count = FRACTAL__V1__COUNT_TOKENS_REQUEST__INIT;
     (void)state;
-    expect(&generate, GW_COMPLETION, "{\"stream\":true}");
-    expect(&chat, GW_CHAT, "{\"messages\":[],\"stream\":true}");
+    expect(&generate, GW_COMPLETION, "{}");
+    expect(&chat, GW_CHAT, "{\"messages\":[]}");
     expect(&count, GW_COMPLETION, "{}");
 }
 
@@ -46,14 +47,13 @@ static void test_prompts(void **state) {
     generate.max_tokens = 9;
     generate.prompt_case = FRACTAL__V1__GENERATE_REQUEST__PROMPT_TEXT;
     generate.text = "";
-    expect(&generate, GW_COMPLETION,
-           "{\"max_tokens\":9,\"model\":\"m\",\"prompt\":\"\",\"stream\":true}");
+    expect(&generate, GW_COMPLETION, "{\"max_tokens\":9,\"model\":\"m\",\"prompt\":\"\"}");
     generate.prompt_case = FRACTAL__V1__GENERATE_REQUEST__PROMPT_IDS;
     generate.ids = &ids;
     ids.ids = at;
     ids.n_ids = 2;
     expect(&generate, GW_COMPLETION,
-           "{\"max_tokens\":9,\"model\":\"m\",\"prompt\":[0,4294967295],\"stream\":true}");
+           "{\"max_tokens\":9,\"model\":\"m\",\"prompt\":[0,4294967295]}");
 }
 
 static void test_sampling(void **state) {
@@ -89,7 +89,7 @@ static void test_sampling(void **state) {
     expect(&generate, GW_COMPLETION,
            "{\"frequency_penalty\":2.0,\"ignore_eos\":true,\"logit_bias\":{\"11\":-100.0},"
            "\"min_p\":0.125,\"min_tokens\":4,\"presence_penalty\":-1.0,\"repetition_penalty\":1.5,"
-           "\"seed\":7,\"stop\":[\"a\",\"b\"],\"stream\":true,\"temperature\":0.0,\"top_k\":3,"
+           "\"seed\":7,\"stop\":[\"a\",\"b\"],\"temperature\":0.0,\"top_k\":3,"
            "\"top_p\":0.5,\"typical_p\":0.25}");
 }
 
@@ -107,38 +107,80 @@ static void test_count(void **state) {
     expect(&count, GW_CHAT, "{\"messages\":[{\"content\":\"hi\",\"role\":\"user\"}]}");
 }
 
-static void test_refused(void **state) {
+static void test_choices(void **state) {
+    Fractal__V1__GenerateRequest generate = FRACTAL__V1__GENERATE_REQUEST__INIT;
+    Fractal__V1__ChatRequest chat = FRACTAL__V1__CHAT_REQUEST__INIT;
+    (void)state;
+    generate.n = chat.n = 16;
+    generate.logprobs = chat.logprobs = 1;
+    expect(&generate, GW_COMPLETION, "{\"logprobs\":0,\"n\":16}");
+    expect(&chat, GW_CHAT, "{\"logprobs\":true,\"messages\":[],\"n\":16}");
+    generate.top_logprobs = 5;
+    chat.top_logprobs = 20;
+    expect(&generate, GW_COMPLETION, "{\"logprobs\":5,\"n\":16}");
+    expect(&chat, GW_CHAT, "{\"logprobs\":true,\"messages\":[],\"n\":16,\"top_logprobs\":20}");
+    generate.top_logprobs = 6;
+    expect_refused(&generate, "top_logprobs");
+    generate.top_logprobs = 1;
+    generate.logprobs = 0;
+    expect_refused(&generate, "top_logprobs");
+}
+
+/* A number that JSON can't say is refused under its own name. */
+static void test_not_finite(void **state) {
+    static const struct {
+        const char *name;
+        size_t offset, present; /* of the float; of its presence, if it has one */
+    } rows[] = {
+#define FLOAT(name, presence)                                                                      \
+    {#name, offsetof(Fractal__V1__SamplingOptions, name),                                          \
+     offsetof(Fractal__V1__SamplingOptions, presence)}
+#define PLAIN(name)                                                                                \
+    { #name, offsetof(Fractal__V1__SamplingOptions, name), 0 }
+        FLOAT(temperature, temperature_presence_case),
+        FLOAT(top_p, top_p_presence_case),
+        FLOAT(typical_p, typical_p_presence_case),
+        FLOAT(repetition_penalty, repetition_penalty_presence_case),
+        PLAIN(min_p),
+        PLAIN(presence_penalty),
+        PLAIN(frequency_penalty),
+    };
+    static const float values[] = {(float)NAN, (float)INFINITY, (float)-INFINITY};
+    (void)state;
+    for (size_t i = 0; i < FX_TEST_COUNT(rows); i++)
+        for (size_t j = 0; j < FX_TEST_COUNT(values); j++) {
+            Fractal__V1__GenerateRequest generate = FRACTAL__V1__GENERATE_REQUEST__INIT;
+            Fractal__V1__SamplingOptions options = FRACTAL__V1__SAMPLING_OPTIONS__INIT;
+            int present = 1;
+            generate.sampling = &options;
+            memcpy((char *)&options + rows[i].offset, &values[j], sizeof values[j]);
+            if (rows[i].present)
+                memcpy((char *)&options + rows[i].present, &present, sizeof present);
+            expect_refused(&generate, rows[i].name);
+        }
+}
+
+static void test_biases(void **state) {
     Fractal__V1__GenerateRequest generate = FRACTAL__V1__GENERATE_REQUEST__INIT;
     Fractal__V1__SamplingOptions options = FRACTAL__V1__SAMPLING_OPTIONS__INIT;
-    Fractal__V1__TokenBias bias = FRACTAL__V1__TOKEN_BIAS__INIT, *biases[] = {&bias};
-    char *stop[] = {"\xff"};
+    Fractal__V1__TokenBias first = FRACTAL__V1__TOKEN_BIAS__INIT, second = first,
+                           *biases[] = {&first, &second};
     (void)state;
-    generate.model = "\xc0\xaf";
-    expect_refused(&generate, "model");
-    generate.model = "m";
-    generate.prompt_case = FRACTAL__V1__GENERATE_REQUEST__PROMPT_TEXT;
-    generate.text = "a\xff";
-    expect_refused(&generate, "prompt");
-    generate.text = "a";
     generate.sampling = &options;
-    options.stop = stop;
-    options.n_stop = 1;
-    expect_refused(&generate, "stop");
-    options.n_stop = 0;
-    options.min_p = (float)INFINITY;
-    expect_refused(&generate, "sampling");
-    options.min_p = 0;
     options.logit_bias = biases;
-    options.n_logit_bias = 1;
-    bias.bias = (float)NAN;
-    expect_refused(&generate, "sampling");
+    options.n_logit_bias = 2;
+    expect_refused(&generate, "logit_bias"); /* the same token twice */
+    second.token = 1;
+    second.bias = (float)NAN;
+    expect_refused(&generate, "logit_bias");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_empty),    cmocka_unit_test(test_prompts),
         cmocka_unit_test(test_sampling), cmocka_unit_test(test_count),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_choices),  cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_biases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
