@@ -26,6 +26,7 @@ static const struct {
     [GW_BUSY] = {429, "rate_limit_error",      "queue_full"                },
     [GW_LIMITED] = {429, "rate_limit_error",      "rate_limit_exceeded"       },
     [GW_UNAVAILABLE] = {503, "server_error",          "unavailable"               },
+    [GW_SHUTTING_DOWN] = {503, "server_error",          "gateway_shutting_down"     },
     [GW_FAILED] = {500, "server_error",          "generation_failed"         },
     [GW_STALLED] = {503, "server_error",          "generation_stalled"        },
     [GW_SLOW] = {408, "invalid_request_error", "slow_reader"               },

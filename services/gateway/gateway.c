@@ -246,14 +246,25 @@ void gateway_drain_check(void *user) {
     gateway->drained = !stats.open && !fx_client_calls_active(gateway->scheduler);
 }
 
+/* The generation of a stream goes on: another gateway has the rest. */
+static void hand_over(struct gw_visit *visit) {
+    struct gw_problem problem;
+    gw_problem_set(&problem, GW_SHUTTING_DOWN, NULL, "the gateway is shutting down");
+    if (visit->call && visit->request.stream) {
+        visit->keeps = true;
+        gw_problem_set(&problem, GW_SHUTTING_DOWN, NULL,
+                       "the gateway is shutting down; the answer goes on: "
+                       "GET /v1/generations/%s/events",
+                       visit->answer.id);
+    }
+    gw_generation_fail(visit, &problem);
+}
+
 void gateway_drain_end(void *user) {
     struct gateway *gateway = user;
     struct gw_visit *visit;
-    struct gw_problem problem;
-    while ((visit = TAILQ_FIRST(&gateway->visits))) {
-        gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "the gateway is shutting down");
-        gw_generation_fail(visit, &problem);
-    }
+    while ((visit = TAILQ_FIRST(&gateway->visits)))
+        hand_over(visit);
 }
 
 void gateway_close(struct gateway *gateway) {

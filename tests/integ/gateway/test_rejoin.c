@@ -179,6 +179,42 @@ static void test_other_gateway(void **state) {
     close(fd);
 }
 
+static void *drain(void *process) {
+    gw_process_drain(process);
+    return NULL;
+}
+
+/* A gateway that is told to end says so, and the answer goes on at another. */
+static void test_hand_over(void **state) {
+    static struct seen rest;
+    struct stage *stage = *state;
+    bool closed;
+    char id[ID_MAX];
+    pthread_t draining;
+    stage_gateway_close(stage);
+    stage->config.drain_ms_max = 100;
+    stage_gateway_open(stage);
+    stage_say(stage, (struct stage_script){"0123456789", 10, 0, 80, 1, FX_FINISH_STOP, NULL});
+    int fd = stage_connect(stage);
+    stage_post(fd, "/v1/chat/completions", CHAT(STREAM));
+    free(wire_read(fd, "\"n\":2", &closed));
+    struct gw_process *first = stage->process;
+    assert_int_equal(pthread_create(&draining, NULL, drain, first), 0);
+    char *end = wire_read(fd, "[DONE]", &closed);
+    assert_non_null(strstr(end, "\"code\":\"gateway_shutting_down\""));
+    const char *at = strstr(end, "/v1/generations/");
+    assert_non_null(at);
+    (void)snprintf(id, sizeof id, "%.49s", at + strlen("/v1/generations/"));
+    free(end);
+    close(fd);
+    (void)pthread_join(draining, NULL);
+    stage_gateway_open(stage);
+    stream_read(events_get(stage, id, "", NULL), true, &rest);
+    assert_string_equal(rest.text[0], "0123456789");
+    assert_int_equal(stage->cancelled, 0);
+    gw_process_close(first);
+}
+
 /* -- status and cancel -- */
 
 static json_t *json_get(struct stage *stage, const char *id, const char *what, unsigned status) {
@@ -386,6 +422,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_after, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_last_event_id, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_other_gateway, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(test_hand_over, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_status, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_cancel, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_refusals, stage_setup, stage_teardown),
