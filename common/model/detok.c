@@ -61,9 +61,13 @@ static fx_span strip(struct fx_detok *detok, fx_span bytes) {
 }
 
 void fx_detok_push(struct fx_detok *detok, uint32_t id, fx_buf *out) {
+    if (!fx_tokenizer_is_special(detok->tokenizer, id)) fx_detok_push_all(detok, id, out);
+}
+
+void fx_detok_push_all(struct fx_detok *detok, uint32_t id, fx_buf *out) {
     const fx_tokenizer *tokenizer = detok->tokenizer;
     fx_span bytes = fx_tokenizer_bytes(tokenizer, id);
-    if (!bytes.at || fx_tokenizer_is_special(tokenizer, id)) return;
+    if (!bytes.at) return;
     if (!detok->has_begun && tokenizer->decoding.first) bytes = tokenizer->decoding.first[id];
     detok->has_begun = true;
     fx_detok_push_bytes(detok, strip(detok, bytes), out);

@@ -22,6 +22,8 @@ void fx_detok_init_middle(struct fx_detok *detok, const fx_tokenizer *tokenizer)
 size_t fx_detok_room(const fx_tokenizer *tokenizer);
 /** Appends the text that token `id` completes, often none. Special tokens add nothing. */
 void fx_detok_push(struct fx_detok *detok, uint32_t id, fx_buf *out);
+/** The same, special tokens by their names. */
+void fx_detok_push_all(struct fx_detok *detok, uint32_t id, fx_buf *out);
 /** The same for raw bytes; appends at most 3 * (bytes.len + 3) bytes. */
 void fx_detok_push_bytes(struct fx_detok *detok, fx_span bytes, fx_buf *out);
 /** The end: a character that never got whole becomes U+FFFD (at most 9 bytes). */

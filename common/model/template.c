@@ -154,6 +154,12 @@ static FX_MUST bool list_value(const struct json_t *list, const char *name, fx_a
            fx_fail(err, FX_INVALID_ARGUMENT, "%s must be a list", name);
 }
 
+bool fx_template_owns(fx_span name) {
+    for (size_t i = 0; i < FX_JN_COUNT; i++)
+        if (fx_span_eq_str(name, builtin_name(i))) return true;
+    return false;
+}
+
 static FX_MUST bool variables_value(const struct json_t *variables, fx_arena *arena,
                                     struct fx_jinja_value *out, fx_error *err) {
     *out = fx_jinja__list(NULL, 0);
@@ -162,11 +168,12 @@ static FX_MUST bool variables_value(const struct json_t *variables, fx_arena *ar
     if (!fx_template__json(variables, arena, out, err)) return fx_wrap(err, "variables");
     if (out->kind != FX_JV_DICT)
         return fx_fail(err, FX_INVALID_ARGUMENT, "variables must be an object");
-    for (size_t i = 0; i < out->list.count; i++)
-        for (size_t k = 0; k < FX_JN_COUNT; k++)
-            if (fx_span_eq_str(fx_jinja__span(out->list.at[2 * i].text), builtin_name(k)))
-                return fx_fail(err, FX_INVALID_ARGUMENT, "the variable '%s' can't be given",
-                               builtin_name(k));
+    for (size_t i = 0; i < out->list.count; i++) {
+        fx_span name = fx_jinja__span(out->list.at[2 * i].text);
+        if (fx_template_owns(name))
+            return fx_fail(err, FX_INVALID_ARGUMENT, "the variable '%.*s' can't be given",
+                           (int)name.len, (const char *)name.at);
+    }
     return true;
 }
 

@@ -22,6 +22,8 @@ enum {
  *  @err INVALID_ARGUMENT naming construct and line, RESOURCE_EXHAUSTED */
 FX_MUST bool fx_template_compile(fx_span source, fx_template **out, fx_error *err);
 void fx_template_free(fx_template *template);
+/** Is it a name that every template has, which no variable may hide? */
+bool fx_template_owns(fx_span name);
 FX_DEFINE_AUTO(fx_template, fx_template_free)
 
 struct fx_message {

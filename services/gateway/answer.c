@@ -6,7 +6,6 @@
 #include "services/gateway/rejoin.h"
 
 enum {
-    PING_MS = 10000,
     TEXT_BYTES_MAX = 32 * 1024 * 1024, /* of an answer that is not streamed */
 };
 
@@ -104,10 +103,10 @@ static void news_send(struct gw_visit *visit, const struct news *news) {
 
 /* 200, the head of a stream and its first chunk; nothing when it is not streamed. */
 static void http_begin(struct gw_visit *visit) {
-    struct gw_limit_headers limits;
+    struct gw_headers headers;
     if (!visit->request.stream) return;
-    gw_limit_headers(&visit->limits, &limits);
-    fx_http_stream_begin(visit->call, limits.headers, limits.count, PING_MS);
+    gw_visit_headers(visit, &headers);
+    fx_http_stream_begin(visit->call, headers.at, headers.count, visit->gateway->config->ping_ms);
     news_send(visit, &(struct news){.visit = visit, .first = true});
 }
 

@@ -35,6 +35,8 @@ const struct fx_env_row gw_config_rows[] = {
      "PEM file of this service's certificate"                          },
     {"FX_TLS_KEY",          FX_ENV_TEXT,   AT(tls_key),          0,    0,                  "",                         NULL,
      "PEM file of this service's private key"                          },
+    {"FX_CORS_ORIGINS",     FX_ENV_TEXT,   AT(cors_origins),     0,    0,                  "",                         NULL,
+     "origins of web pages that may ask, by comma, or *; empty: none"  },
     {"FX_PLAINTEXT",        FX_ENV_BOOL,   AT(plaintext),        0,    0,                  "0",                        NULL,
      "1 allows other addresses than loopback without TLS"              },
     {"FX_RPC_THREADS",      FX_ENV_U32,    AT(rpc_threads),      2,    FX_RPC_THREADS_MAX, "2",                        NULL,
@@ -47,6 +49,8 @@ const struct fx_env_row gw_config_rows[] = {
      "bytes of a request's body; more gets 413"                        },
     {"FX_STALL_MS",         FX_ENV_U32,    AT(stall_ms_max),     1000, 86400000,           "600000",                   NULL,
      "ms without a new token until a generation is given up"           },
+    {"FX_PING_MS",          FX_ENV_U32,    AT(ping_ms),          1000, 15000,              "10000",                    NULL,
+     "ms of silence until a stream gets a comment that keeps it open"  },
     {"FX_DRAIN_MS",         FX_ENV_U32,    AT(drain_ms_max),     0,    86400000,           "60000",                    NULL,
      "ms that running answers have after SIGTERM"                      },
     {"FX_LIMIT_LEASE_MS",   FX_ENV_U32,    AT(limit_lease_ms),   1000, 600000,             "15000",                    NULL,
@@ -73,6 +77,7 @@ bool gw_config_check(const struct gw_config *config, fx_error *err) {
         return fx_fail(err, FX_INVALID_ARGUMENT,
                        "FX_HTTP_TLS_CERT and FX_HTTP_TLS_KEY are set both or not at all");
     if (!address_check(config, err)) return false;
+    if (!fx_http_cors_check(config->cors_origins, err)) return fx_wrap(err, "FX_CORS_ORIGINS");
     if (!fx_redis_url_check(config->redis_url, err)) return fx_wrap(err, "FX_REDIS_URL");
     if (!fx_redis_url_check(gw_config_ledger_url(config), err))
         return fx_wrap(err, "FX_REDIS_LEDGER_URL");
@@ -97,6 +102,18 @@ uint32_t gw_config_loops(const struct gw_config *config) {
     if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
     int usable = CPU_COUNT(&cores);
     return usable < GW_LOOPS_AUTO_MAX ? (uint32_t)usable : GW_LOOPS_AUTO_MAX;
+}
+
+struct fx_http_cors gw_config_cors(const struct gw_config *config) {
+    return (struct fx_http_cors){
+        .origins = config->cors_origins,
+        .methods = "GET, POST",
+        .headers = "authorization, content-type, x-auth-token, idempotency-key, last-event-id, "
+                   "x-request-id",
+        .exposed = "x-request-id, retry-after, retry-after-ms, x-should-retry, "
+                   "openai-processing-ms, x-ratelimit-limit-requests, x-ratelimit-limit-tokens, "
+                   "x-ratelimit-remaining-requests, x-ratelimit-remaining-tokens, "
+                   "x-ratelimit-reset-requests, x-ratelimit-reset-tokens"};
 }
 
 const char *gw_config_ledger_url(const struct gw_config *config) {

@@ -1,5 +1,6 @@
 #pragma once
 #include "common/base/env.h"
+#include "common/http/cors.h"
 #include "common/queue/redis_env.h"
 #include "common/rpc/tls.h"
 
@@ -13,8 +14,9 @@ struct gw_config {
     struct fx_redis_tls redis_tls;            /* of both */
     const char *tls_ca, *tls_cert, *tls_key;  /* between services, and of the gRPC API */
     const char *http_tls_cert, *http_tls_key; /* of the public port; both or none */
+    const char *cors_origins;                 /* "": no web page may ask */
     uint32_t connections_max, body_bytes_max, stall_ms_max, drain_ms_max, limit_lease_ms,
-        rpc_threads, http_loops;
+        rpc_threads, http_loops, ping_ms;
     bool plaintext;
 };
 
@@ -26,6 +28,8 @@ extern const size_t gw_config_row_count;
 FX_MUST bool gw_config_load(struct gw_config *out, fx_error *err);
 FX_MUST bool gw_config_check(const struct gw_config *config, fx_error *err);
 struct fx_tls gw_config_tls(const struct gw_config *config);
+/** Which web pages may ask, and what. */
+struct fx_http_cors gw_config_cors(const struct gw_config *config);
 /** How many loops serve HTTP: as set, or as many as there are usable cores. */
 uint32_t gw_config_loops(const struct gw_config *config);
 /** The Redis of keys and rate limits. */

@@ -206,6 +206,7 @@ static FX_MUST bool server_open(struct gateway *gateway, fx_error *err) {
         .done = on_done,
         .share = gateway->index ? FX_LISTEN_JOIN : FX_LISTEN_FIRST,
         .connections = &process->connections,
+        .cors = gw_config_cors(config),
         .connections_max = config->connections_max,
         .body_bytes_max = config->body_bytes_max,
         .bodies_bytes_max =

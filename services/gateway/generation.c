@@ -248,7 +248,7 @@ static FX_MUST bool choice_open(struct gw_choice *choice, struct gw_problem *pro
     struct gw_visit *visit = choice->visit;
     const fx_tokenizer *tokenizer = visit->model.vocab->tokenizer;
     choice->id = gw_choice_id(&visit->id, choice->index);
-    fx_detok_init(&choice->detok, tokenizer);
+    (visit->prompt.is_continued ? fx_detok_init_middle : fx_detok_init)(&choice->detok, tokenizer);
     if (visit->request.logprobs)
         choice->logprobs =
             (struct gw_logprobs){.tokenizer = tokenizer, .each = 1 + visit->request.top_logprobs};

@@ -57,8 +57,8 @@ static void put_number(float value, fx_buf *out) {
     fx_json_put(out, text);
 }
 
-/* Bytes that are no text become U+FFFD. */
-static void put_text(const fx_tokenizer *tokenizer, fx_span bytes, fx_buf *out) {
+void gw_token_text(const fx_tokenizer *tokenizer, uint32_t id, fx_buf *out) {
+    fx_span bytes = fx_tokenizer_bytes(tokenizer, id);
     struct fx_detok detok;
     uint8_t room[SLICE_ROOM];
     fx_detok_init_middle(&detok, tokenizer);
@@ -88,7 +88,7 @@ static void put_entry(const struct gw_logprobs *logprobs, const struct fx_logpro
                       fx_buf *out) {
     fx_span bytes = fx_tokenizer_bytes(logprobs->tokenizer, entry->id);
     fx_json_put(out, "{\"token\":");
-    put_text(logprobs->tokenizer, bytes, out);
+    gw_token_text(logprobs->tokenizer, entry->id, out);
     fx_json_put(out, ",\"logprob\":");
     put_number(entry->value, out);
     fx_json_put(out, ",\"bytes\":");

@@ -21,6 +21,9 @@ void gw_logprobs_drop(struct gw_logprobs *logprobs, uint32_t count);
 /** Frees; may be called twice. */
 void gw_logprobs_done(struct gw_logprobs *logprobs);
 
+/** What a token decodes to as a JSON string; bytes that are no text become U+FFFD. */
+void gw_token_text(const fx_tokenizer *tokenizer, uint32_t id, fx_buf *out);
+
 /** `{"content":[...],"refusal":null}`; `null` where not asked for. */
 void gw_logprobs_chat(const struct gw_logprobs *logprobs, fx_buf *out);
 /** `{"tokens":[...],"token_logprobs":[...],"top_logprobs":[...],"text_offset":[...]}`, or `null`.

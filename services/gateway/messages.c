@@ -129,12 +129,15 @@ bool gw_messages_build(const json_t *messages, fx_arena *arena, struct fx_messag
     return true;
 }
 
-static bool ids_check(const json_t *ids, struct gw_problem *problem) {
+bool gw_ids_check(const json_t *ids, const char *field, struct gw_problem *problem) {
+    if (!json_is_array(ids) || !json_array_size(ids))
+        return gw_refuse(problem, GW_BAD_VALUE, field, "%s must be a non-empty array of token ids",
+                         field);
     for (size_t i = 0; i < json_array_size(ids); i++) {
         const json_t *id = json_array_get(ids, i);
         if (!json_is_integer(id) || json_integer_value(id) < 0 ||
             json_integer_value(id) > UINT32_MAX)
-            return gw_refuse(problem, GW_BAD_VALUE, "prompt", "prompt[%zu] is no token id", i);
+            return gw_refuse(problem, GW_BAD_VALUE, field, "%s[%zu] is no token id", field, i);
     }
     return true;
 }
@@ -147,11 +150,35 @@ bool gw_prompt_check(json_t *prompt, json_t **out, struct gw_problem *problem) {
         prompt = first;
     }
     if (json_is_array(prompt) && json_array_size(prompt)) {
-        if (!ids_check(prompt, problem)) return false;
+        if (!gw_ids_check(prompt, "prompt", problem)) return false;
     } else if (!json_is_string(prompt)) {
         return gw_refuse(problem, GW_BAD_VALUE, "prompt",
                          "prompt must be a string or a non-empty array of token ids");
     }
     *out = prompt;
+    return true;
+}
+
+bool gw_variables_check(json_t *variables, const char *field, struct gw_problem *problem) {
+    const char *name;
+    json_t *value;
+    if (!json_is_object(variables) || json_object_size(variables) > GW_VARIABLES_MAX)
+        return gw_refuse(problem, GW_BAD_VALUE, field,
+                         "%s must be an object of at most %d variables", field, GW_VARIABLES_MAX);
+    json_object_foreach(variables, name, value) {
+        if (!fx_template_owns(fx_span_str(name))) continue;
+        return gw_refuse(problem, GW_BAD_VALUE, field, "%s: '%s' is a name of the template's own",
+                         field, name);
+    }
+    return true;
+}
+
+bool gw_documents_check(const json_t *documents, const char *field, struct gw_problem *problem) {
+    if (!json_is_array(documents) || json_array_size(documents) > GW_DOCUMENTS_MAX)
+        return gw_refuse(problem, GW_BAD_VALUE, field, "%s must be an array of at most %d objects",
+                         field, GW_DOCUMENTS_MAX);
+    for (size_t i = 0; i < json_array_size(documents); i++)
+        if (!json_is_object(json_array_get(documents, i)))
+            return gw_refuse(problem, GW_BAD_VALUE, field, "%s[%zu] must be an object", field, i);
     return true;
 }

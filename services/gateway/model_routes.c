@@ -1,5 +1,4 @@
 /* GET /v1/models and /v1/models/{id}. */
-#include "common/base/heap.h"
 #include "common/http/json.h"
 #include "services/gateway/visit.h"
 
@@ -13,7 +12,8 @@ static void model_write(const struct gw_model *model, fx_buf *out) {
     fx_json_put(out, "}");
 }
 
-static void list_write(const struct gw_models *models, fx_buf *out) {
+static void list_write(const void *what, fx_buf *out) {
+    const struct gw_models *models = what;
     fx_json_put(out, "{\"object\":\"list\",\"data\":[");
     for (size_t i = 0; i < gw_models_count(models); i++) {
         if (i) fx_json_put(out, ",");
@@ -25,22 +25,12 @@ static void list_write(const struct gw_models *models, fx_buf *out) {
 void gw_serve_models(struct gw_visit *visit) {
     const struct gw_models *models = visit->gateway->models;
     struct gw_problem problem;
-    fx_buf out = {0};
     if (!gw_models_listed(models)) {
         gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "the model store is away");
         gw_visit_refuse(visit, &problem);
         return;
     }
-    list_write(models, &out);
-    fx_auto(uint8_t) json = fx_alloc(1, out.len);
-    if (!json) {
-        gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "no memory");
-        gw_visit_refuse(visit, &problem);
-        return;
-    }
-    out = (fx_buf){json, 0, out.len};
-    list_write(models, &out);
-    gw_visit_reply(visit, (fx_span){json, out.len});
+    gw_visit_reply_written(visit, list_write, models);
 }
 
 static void on_found(void *ctx, const struct gw_model *model) {

@@ -33,6 +33,7 @@ static FX_MUST bool stops_copy(struct gw_request *request, const task_type *task
 }
 
 static FX_MUST bool prompt_copy(struct gw_prompt *prompt, const task_type *task) {
+    prompt->is_continued = task->continues_prompt;
     if (!task->n_prompt_ids) return true;
     prompt->at = fx_alloc(task->n_prompt_ids, sizeof *prompt->at);
     if (prompt->at) memcpy(prompt->at, task->prompt_ids, task->n_prompt_ids * sizeof *prompt->at);

@@ -12,10 +12,9 @@
 enum neutral {
     NEUTRAL_FALSE = 1,
     NEUTRAL_ZERO = 2,
-    NEUTRAL_ONE = 4,
-    NEUTRAL_EMPTY = 8,  /* [] or {} */
-    NEUTRAL_BLANK = 16, /* "" */
-    NEUTRAL_ANY = 32,   /* changes nothing here whatever it says */
+    NEUTRAL_EMPTY = 4, /* [] or {} */
+    NEUTRAL_BLANK = 8, /* "" */
+    NEUTRAL_ANY = 16,  /* changes nothing here whatever it says */
 };
 
 struct field {
@@ -118,6 +117,31 @@ static bool read_prompt(const struct field *field, json_t *value, struct gw_requ
     return gw_prompt_check(value, &out->prompt, problem);
 }
 
+static bool read_text(const struct field *field, json_t *value, struct gw_request *out,
+                      struct gw_problem *problem) {
+    out->prompt = value;
+    return json_is_string(value) ||
+           gw_refuse(problem, GW_BAD_VALUE, field->name, "%s must be a string", field->name);
+}
+
+static bool read_tokens(const struct field *field, json_t *value, struct gw_request *out,
+                        struct gw_problem *problem) {
+    out->tokens = value;
+    return gw_ids_check(value, field->name, problem);
+}
+
+static bool read_variables(const struct field *field, json_t *value, struct gw_request *out,
+                           struct gw_problem *problem) {
+    out->variables = value;
+    return gw_variables_check(value, field->name, problem);
+}
+
+static bool read_documents(const struct field *field, json_t *value, struct gw_request *out,
+                           struct gw_problem *problem) {
+    out->documents = value;
+    return gw_documents_check(value, field->name, problem);
+}
+
 static bool read_stop(const struct field *field, json_t *value, struct gw_request *out,
                       struct gw_problem *problem) {
     (void)field;
@@ -155,7 +179,6 @@ static bool is_neutral(const struct field *field, const json_t *value) {
     if (n & NEUTRAL_ANY) return true;
     if ((n & NEUTRAL_FALSE) && json_is_false(value)) return true;
     if ((n & NEUTRAL_ZERO) && json_is_number(value) && fpclassify(number) == FP_ZERO) return true;
-    if ((n & NEUTRAL_ONE) && json_is_number(value) && !(number < 1) && !(number > 1)) return true;
     if (json_is_string(value) && field->word && strcmp(json_string_value(value), field->word) == 0)
         return true;
     if ((n & NEUTRAL_BLANK) && json_is_string(value) && !json_string_length(value)) return true;
@@ -186,38 +209,47 @@ static bool read_text_only(const struct field *field, json_t *value, struct gw_r
 }
 
 #define BOTH (GW_CHAT | GW_COMPLETION)
+#define ALL (BOTH | GW_TOKENIZE | GW_DETOKENIZE)
+#define TEMPLATED (GW_CHAT | GW_TOKENIZE)
 #define AT(member) offsetof(struct gw_request, member)
 #define NEUTRAL(name, kinds, neutral, word)                                                        \
     { name, kinds, read_neutral, 0, 0, 0, neutral, word }
 
 static const struct field fields[] = {
-    {"model",                 BOTH,          read_model,          0,                0,   0,                          0, NULL},
-    {"messages",              GW_CHAT,       read_messages,       0,                0,   0,                          0, NULL},
-    {"prompt",                GW_COMPLETION, read_prompt,         0,                0,   0,                          0, NULL},
-    {"max_tokens",            BOTH,          read_ceiling,        AT(max_tokens),   1,   INT32_MAX,                  0, NULL},
-    {"max_completion_tokens", GW_CHAT,       read_ceiling,        AT(max_tokens),   1,   INT32_MAX,                  0, NULL},
-    {"temperature",           BOTH,          read_number,         AT(temperature),  0,   2,                          0, NULL},
-    {"top_p",                 BOTH,          read_number,         AT(top_p),        0,   1,                          0, NULL},
-    {"top_k",                 BOTH,          read_count,          AT(top_k),        -1,  INT32_MAX,                  0, NULL},
-    {"min_p",                 BOTH,          read_number,         AT(min_p),        0,   1,                          0, NULL},
-    {"seed",                  BOTH,          read_seed,           0,                0,   0,                          0, NULL},
-    {"typical_p",             BOTH,          read_number,         AT(typical_p),    0,   1,                          0, NULL},
-    {"presence_penalty",      BOTH,          read_number,         AT(presence),     -2,  2,                          0, NULL},
-    {"frequency_penalty",     BOTH,          read_number,         AT(frequency),    -2,  2,                          0, NULL},
-    {"repetition_penalty",    BOTH,          read_number,         AT(repetition),   0.1, 10,                         0, NULL},
-    {"logit_bias",            BOTH,          read_logit_bias,     0,                0,   0,                          0, NULL},
-    {"stop",                  BOTH,          read_stop,           0,                0,   0,                          0, NULL},
-    {"ignore_eos",            BOTH,          read_flag,           AT(ignore_eos),   0,   0,                          0, NULL},
-    {"min_tokens",            BOTH,          read_count,          AT(min_tokens),   0,   INT32_MAX,                  0, NULL},
-    {"n",                     BOTH,          read_count,          AT(n),            1,   GW_CHOICES_MAX,             0, NULL},
-    {"logprobs",              GW_CHAT,       read_flag,           AT(logprobs),     0,   0,                          0, NULL},
-    {"logprobs",              GW_COMPLETION, read_logprobs,       AT(top_logprobs), 0,   GW_COMPLETION_LOGPROBS_MAX, 0,
-     NULL                                                                                                                   },
-    {"top_logprobs",          GW_CHAT,       read_count,          AT(top_logprobs), 0,   FX_TOP_LOGPROBS_MAX,        0, NULL},
-    {"stream",                BOTH,          read_flag,           AT(stream),       0,   0,                          0, NULL},
-    {"stream_options",        BOTH,          read_stream_options, 0,                0,   0,                          0, NULL},
-    {"response_format",       BOTH,          read_text_only,      0,                0,   0,                          0, NULL},
-    {"modalities",            GW_CHAT,       read_text_only,      0,                0,   0,                          0, NULL},
+    {"model",                 ALL,           read_model,          0,                         0,   0,                          0, NULL},
+    {"messages",              TEMPLATED,     read_messages,       0,                         0,   0,                          0, NULL},
+    {"prompt",                GW_COMPLETION, read_prompt,         0,                         0,   0,                          0, NULL},
+    {"prompt",                GW_TOKENIZE,   read_text,           0,                         0,   0,                          0, NULL},
+    {"tokens",                GW_DETOKENIZE, read_tokens,         0,                         0,   0,                          0, NULL},
+    {"chat_template_kwargs",  TEMPLATED,     read_variables,      0,                         0,   0,                          0, NULL},
+    {"documents",             TEMPLATED,     read_documents,      0,                         0,   0,                          0, NULL},
+    {"add_generation_prompt", TEMPLATED,     read_flag,           AT(add_generation_prompt), 0,   0,                          0, NULL},
+    {"add_special_tokens",    GW_TOKENIZE,   read_flag,           AT(add_special),           0,   0,                          0, NULL},
+    {"return_token_strs",     GW_TOKENIZE,   read_flag,           AT(token_strs),            0,   0,                          0, NULL},
+    {"max_tokens",            BOTH,          read_ceiling,        AT(max_tokens),            1,   INT32_MAX,                  0, NULL},
+    {"max_completion_tokens", GW_CHAT,       read_ceiling,        AT(max_tokens),            1,   INT32_MAX,                  0, NULL},
+    {"temperature",           BOTH,          read_number,         AT(temperature),           0,   2,                          0, NULL},
+    {"top_p",                 BOTH,          read_number,         AT(top_p),                 0,   1,                          0, NULL},
+    {"top_k",                 BOTH,          read_count,          AT(top_k),                 -1,  INT32_MAX,                  0, NULL},
+    {"min_p",                 BOTH,          read_number,         AT(min_p),                 0,   1,                          0, NULL},
+    {"seed",                  BOTH,          read_seed,           0,                         0,   0,                          0, NULL},
+    {"typical_p",             BOTH,          read_number,         AT(typical_p),             0,   1,                          0, NULL},
+    {"presence_penalty",      BOTH,          read_number,         AT(presence),              -2,  2,                          0, NULL},
+    {"frequency_penalty",     BOTH,          read_number,         AT(frequency),             -2,  2,                          0, NULL},
+    {"repetition_penalty",    BOTH,          read_number,         AT(repetition),            0.1, 10,                         0, NULL},
+    {"logit_bias",            BOTH,          read_logit_bias,     0,                         0,   0,                          0, NULL},
+    {"stop",                  BOTH,          read_stop,           0,                         0,   0,                          0, NULL},
+    {"ignore_eos",            BOTH,          read_flag,           AT(ignore_eos),            0,   0,                          0, NULL},
+    {"min_tokens",            BOTH,          read_count,          AT(min_tokens),            0,   INT32_MAX,                  0, NULL},
+    {"n",                     BOTH,          read_count,          AT(n),                     1,   GW_CHOICES_MAX,             0, NULL},
+    {"logprobs",              GW_CHAT,       read_flag,           AT(logprobs),              0,   0,                          0, NULL},
+    {"logprobs",              GW_COMPLETION, read_logprobs,       AT(top_logprobs),          0,   GW_COMPLETION_LOGPROBS_MAX, 0,
+     NULL                                                                                                                            },
+    {"top_logprobs",          GW_CHAT,       read_count,          AT(top_logprobs),          0,   FX_TOP_LOGPROBS_MAX,        0, NULL},
+    {"stream",                BOTH,          read_flag,           AT(stream),                0,   0,                          0, NULL},
+    {"stream_options",        BOTH,          read_stream_options, 0,                         0,   0,                          0, NULL},
+    {"response_format",       BOTH,          read_text_only,      0,                         0,   0,                          0, NULL},
+    {"modalities",            GW_CHAT,       read_text_only,      0,                         0,   0,                          0, NULL},
     NEUTRAL("user", BOTH, NEUTRAL_ANY, NULL),
     NEUTRAL("metadata", BOTH, NEUTRAL_ANY, NULL),
     NEUTRAL("safety_identifier", BOTH, NEUTRAL_ANY, NULL),
@@ -226,9 +258,11 @@ static const struct field fields[] = {
     NEUTRAL("service_tier", BOTH, NEUTRAL_ANY, NULL),
     NEUTRAL("parallel_tool_calls", GW_CHAT, NEUTRAL_ANY, NULL),
     NEUTRAL("store", BOTH, NEUTRAL_FALSE, NULL),
-    NEUTRAL("best_of", GW_COMPLETION, NEUTRAL_ONE, NULL),
+    {"best_of",               GW_COMPLETION, read_count,          AT(best_of),               1,   GW_BEST_OF_MAX,             0, NULL},
     NEUTRAL("stop_token_ids", BOTH, NEUTRAL_EMPTY, NULL),
-    NEUTRAL("tools", GW_CHAT, NEUTRAL_EMPTY, NULL),
+    NEUTRAL("tools", TEMPLATED, NEUTRAL_EMPTY, NULL),
+    NEUTRAL("chat_template", TEMPLATED, 0, NULL),
+    NEUTRAL("continue_final_message", TEMPLATED, NEUTRAL_FALSE, NULL),
     NEUTRAL("tool_choice", GW_CHAT, 0, "none"),
     NEUTRAL("functions", GW_CHAT, NEUTRAL_EMPTY, NULL),
     NEUTRAL("function_call", GW_CHAT, 0, "none"),
@@ -260,11 +294,32 @@ static bool fields_read(struct gw_request *out, struct gw_problem *problem) {
 }
 
 static bool required_check(const struct gw_request *out, struct gw_problem *problem) {
+    const bool is_tokenize = out->kind == GW_TOKENIZE;
     if (!out->model) return gw_refuse(problem, GW_MISSING, "model", "model is required");
     if (out->kind == GW_CHAT && !out->messages)
         return gw_refuse(problem, GW_MISSING, "messages", "messages is required");
     if (out->kind == GW_COMPLETION && !out->prompt)
         return gw_refuse(problem, GW_MISSING, "prompt", "prompt is required");
+    if (is_tokenize && !out->prompt && !out->messages)
+        return gw_refuse(problem, GW_MISSING, "prompt", "prompt or messages is required");
+    if (is_tokenize && out->prompt && out->messages)
+        return gw_refuse(problem, GW_BAD_VALUE, "messages", "either prompt or messages");
+    if (out->kind == GW_DETOKENIZE && !out->tokens)
+        return gw_refuse(problem, GW_MISSING, "tokens", "tokens is required");
+    return true;
+}
+
+/* Fields that must agree. */
+static bool together_check(const struct gw_request *out, struct gw_problem *problem) {
+    if (!out->messages && (out->variables || out->documents))
+        return gw_refuse(problem, GW_BAD_VALUE,
+                         out->variables ? "chat_template_kwargs" : "documents",
+                         "only a chat's template takes it: messages is missing");
+    if (out->best_of && out->best_of < out->n)
+        return gw_refuse(problem, GW_BAD_VALUE, "best_of", "best_of is below n");
+    if (out->best_of > out->n)
+        return gw_refuse(problem, GW_UNSUPPORTED, "best_of",
+                         "best_of above n is not supported: every answer made is sent");
     if (out->top_logprobs && !out->logprobs)
         return gw_refuse(problem, GW_BAD_VALUE, "top_logprobs",
                          "top_logprobs needs logprobs: true");
@@ -274,6 +329,8 @@ static bool required_check(const struct gw_request *out, struct gw_problem *prob
 }
 
 static void defaults_set(struct gw_request *out) {
+    if (out->messages) /* a template writes its own */
+        out->add_special = json_is_true(json_object_get(out->json, "add_special_tokens"));
     if (out->kind == GW_COMPLETION && !out->max_tokens)
         out->max_tokens = GW_COMPLETION_TOKENS_DEFAULT;
     /* 0 means "off" in the task: keep only the best */
@@ -295,6 +352,8 @@ bool gw_request_read(enum gw_kind kind, json_t *json, struct gw_request *out,
                      struct gw_problem *problem) {
     struct gw_request request = {.kind = kind,
                                  .json = json,
+                                 .add_special = true,
+                                 .add_generation_prompt = true,
                                  .temperature = 1,
                                  .top_p = 1,
                                  .typical_p = 1,
@@ -302,7 +361,8 @@ bool gw_request_read(enum gw_kind kind, json_t *json, struct gw_request *out,
                                  .n = 1};
     bool ok = json_is_object(request.json) ||
               gw_refuse(problem, GW_BAD_JSON, NULL, "the body must be a JSON object");
-    if (!ok || !fields_read(&request, problem) || !required_check(&request, problem)) {
+    if (!ok || !fields_read(&request, problem) || !required_check(&request, problem) ||
+        !together_check(&request, problem)) {
         gw_request_done(&request);
         return false;
     }
@@ -313,7 +373,8 @@ bool gw_request_read(enum gw_kind kind, json_t *json, struct gw_request *out,
 
 void gw_request_drop_json(struct gw_request *request) {
     json_decref(request->json);
-    request->json = request->messages = request->prompt = NULL;
+    request->json = request->messages = request->prompt = request->tokens = NULL;
+    request->variables = request->documents = NULL;
     request->model = NULL;
 }
 

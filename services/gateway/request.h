@@ -2,7 +2,7 @@
 #include <jansson.h>
 #include "services/gateway/errors.h"
 
-enum gw_kind { GW_CHAT = 1, GW_COMPLETION = 2 };
+enum gw_kind { GW_CHAT = 1, GW_COMPLETION = 2, GW_TOKENIZE = 4, GW_DETOKENIZE = 8 };
 enum {
     GW_COMPLETION_TOKENS_DEFAULT = 16,
     GW_MODEL_NAME_MAX = 128,
@@ -11,6 +11,7 @@ enum {
     GW_BIASES_MAX = 1024,
     GW_CHOICES_MAX = 16,
     GW_COMPLETION_LOGPROBS_MAX = 5,
+    GW_BEST_OF_MAX = 20,
 };
 
 /** Added to the logit of a token. */
@@ -19,13 +20,18 @@ struct gw_bias {
     float value;
 };
 
-/** The body of POST /v1/chat/completions or /v1/completions, checked field by field. */
+/** The body of a POST, checked field by field. */
 struct gw_request {
     enum gw_kind kind;
-    json_t *json;        /* owns the next three */
-    const char *model;   /* NUL-terminated UTF-8 */
-    json_t *messages;    /* chat: a non-empty array of checked messages */
-    json_t *prompt;      /* completion: a string or an array of ids */
+    json_t *json;      /* owns the next six */
+    const char *model; /* NUL-terminated UTF-8 */
+    json_t *messages;  /* a non-empty array of checked messages; NULL: it is no chat */
+    json_t *prompt;    /* completion: a string or an array of ids; tokenize: a string */
+    json_t *tokens;    /* detokenize: a non-empty array of ids */
+    json_t *variables; /* more names for the chat template, an object; NULL: none */
+    json_t *documents; /* for the chat template, an array of objects; NULL: none */
+    bool add_special;  /* the tokenizer's own tokens around the text, such as BOS */
+    bool add_generation_prompt, token_strs;
     uint32_t max_tokens; /* 0: up to the context */
     float temperature, top_p, min_p;
     float typical_p, presence, frequency, repetition;
@@ -33,8 +39,8 @@ struct gw_request {
     bool has_seed, ignore_eos;
     uint64_t seed;
     bool stream, include_usage, logprobs;
-    uint32_t top_logprobs, n; /* n: answers wanted, 1 to GW_CHOICES_MAX */
-    char *stop[GW_STOPS_MAX]; /* owned */
+    uint32_t top_logprobs, n, best_of; /* n: answers wanted, 1 to GW_CHOICES_MAX */
+    char *stop[GW_STOPS_MAX];          /* owned */
     uint32_t stop_count;
     struct gw_bias *bias; /* owned; NULL: none */
     uint32_t bias_count;

@@ -1,3 +1,5 @@
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include "common/base/clock.h"
 #include "common/base/heap.h"
@@ -16,8 +18,18 @@ static const struct gw_route routes[] = {
      .kind = GW_COMPLETION,
      .shape = &gw_completion_shape,
      .serve = gw_serve_generation},
-    {.path = {"v1", "generations", "*"},                 .path_len = 3,                            .serve = gw_serve_status                                                         },
-    {.path = {"v1", "generations", "*", "events"},        .path_len = 4,.serve = gw_serve_events},
+    {.path = {"tokenize"},
+     .path_len = 1,
+     .method = FX_HTTP_POST,
+     .kind = GW_TOKENIZE,
+     .serve = gw_serve_tokenize},
+    {.path = {"detokenize"},
+     .path_len = 1,
+     .method = FX_HTTP_POST,
+     .kind = GW_DETOKENIZE,
+     .serve = gw_serve_detokenize},
+    {.path = {"v1", "generations", "*"},                       .path_len = 3,                                                                                          .serve = gw_serve_status                                                                                                                                                                            },
+    {.path = {"v1", "generations", "*", "events"},                                            .path_len = 4,                                                                   .serve = gw_serve_events                                                                                                                         },
     {.path = {"v1", "generations", "*", "cancel"},
      .path_len = 4,
      .method = FX_HTTP_POST,
@@ -111,12 +123,23 @@ static fx_http_call *call_take(struct gw_visit *visit) {
     return call;
 }
 
+void gw_visit_headers(const struct gw_visit *visit, struct gw_headers *out) {
+    uint64_t us = fx_clock_us() - visit->begun_us;
+    gw_limit_headers(&visit->limits, &out->limits);
+    (void)snprintf(out->ms, sizeof out->ms, "%" PRIu64, us / 1000);
+    out->count = 0;
+    out->at[out->count++] =
+        (struct fx_http_header){fx_span_str("openai-processing-ms"), fx_span_str(out->ms)};
+    for (size_t i = 0; i < out->limits.count; i++)
+        out->at[out->count++] = out->limits.headers[i];
+}
+
 void gw_http_refuse(struct gw_visit *visit, const struct gw_problem *problem) {
     struct fx_http_problem http = gw_problem_http(problem);
-    struct gw_limit_headers limits;
-    gw_limit_headers(&visit->limits, &limits);
-    http.headers = limits.headers;
-    http.header_count = limits.count;
+    struct gw_headers headers;
+    gw_visit_headers(visit, &headers);
+    http.headers = headers.at;
+    http.header_count = headers.count;
     fx_http_reply_problem(call_take(visit), &http);
 }
 
@@ -157,14 +180,30 @@ void gw_visit_refuse(struct gw_visit *visit, const struct gw_problem *problem) {
 }
 
 void gw_visit_reply(struct gw_visit *visit, fx_span json) {
-    struct gw_limit_headers limits;
+    struct gw_headers headers;
     if (!visit->call) return;
-    gw_limit_headers(&visit->limits, &limits);
+    gw_visit_headers(visit, &headers);
     fx_http_reply(call_take(visit), &(struct fx_http_reply){.status = 200,
                                                             .body = json,
-                                                            .headers = limits.headers,
-                                                            .header_count = limits.count});
+                                                            .headers = headers.at,
+                                                            .header_count = headers.count});
     gw_visit_unref(visit);
+}
+
+void gw_visit_reply_written(struct gw_visit *visit, void (*write)(const void *what, fx_buf *out),
+                            const void *what) {
+    struct gw_problem problem;
+    fx_buf out = {0};
+    write(what, &out);
+    fx_auto(uint8_t) json = fx_alloc(1, out.len);
+    if (!json) {
+        gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "no memory for the answer");
+        gw_visit_refuse(visit, &problem);
+        return;
+    }
+    out = (fx_buf){json, 0, out.len};
+    write(what, &out);
+    gw_visit_reply(visit, (fx_span){json, out.len});
 }
 
 void gw_visit_stream_end(struct gw_visit *visit) {
@@ -200,7 +239,7 @@ static void serve(struct gw_visit *visit) {
     struct gw_problem problem = {0};
     if (!visit->front->read(visit, &problem)) {
         gw_visit_refuse(visit, &problem);
-    } else if (!visit->route->kind && gw_limited(&visit->who)) {
+    } else if (!visit->route->shape && gw_limited(&visit->who)) {
         visit->looked = true;
         gw_visit_ref(visit);
         gw_limits_look(visit->gateway->limits, &visit->who, on_seen, visit);

@@ -82,6 +82,7 @@ static Fractal__V1__GenerationTask task_of(struct gw_choice *choice,
     task.logprobs = visit->request.logprobs;
     task.top_logprobs = visit->request.top_logprobs;
     task.choices = visit->choice_count;
+    task.continues_prompt = visit->prompt.is_continued;
     task.sampling = sampling;
     task.submitted_ms = fx_wall_ms();
     return task;

@@ -140,8 +140,19 @@ void gw_visit_unref(struct gw_visit *visit);
 /** Answers with an error and gives the call's reference back, at once or when the rate limits have
  *  been looked at for its headers. Does nothing without a call. */
 void gw_visit_refuse(struct gw_visit *visit, const struct gw_problem *problem);
+/** What stands in every answer's head: the rate limits, and how long it took until here. */
+struct gw_headers {
+    struct gw_limit_headers limits;
+    char ms[24];
+    struct fx_http_header at[GW_LIMIT_HEADERS + 1];
+    size_t count;
+};
+void gw_visit_headers(const struct gw_visit *visit, struct gw_headers *out);
 /** Answers 200 with JSON and gives the call's reference back. */
 void gw_visit_reply(struct gw_visit *visit, fx_span json);
+/** The same of JSON that `write` writes of `what`: once to measure, then for good. */
+void gw_visit_reply_written(struct gw_visit *visit, void (*write)(const void *what, fx_buf *out),
+                            const void *what);
 /** Ends the open stream and gives the call's reference back. */
 void gw_visit_stream_end(struct gw_visit *visit);
 
@@ -169,6 +180,9 @@ void gw_once_claim(struct gw_visit *visit);
 /** The client left. True: it is followed to its end without one, and keeps the call's reference
  *  until then: the client may come back, and it is charged for all of it. */
 bool gw_once_left(struct gw_visit *visit);
+/* token_routes.c */
+void gw_serve_tokenize(struct gw_visit *visit);
+void gw_serve_detokenize(struct gw_visit *visit);
 /* generations.c: an answer by its id, its events from where the client is, its cancel. */
 void gw_serve_status(struct gw_visit *visit);
 void gw_serve_events(struct gw_visit *visit);

@@ -82,8 +82,8 @@ static FX_MUST bool ids_read(const worker_io *io, struct gen *gen, const task_ty
 
 static FX_MUST bool stop_read(const worker_io *io, struct gen *gen, const task_type *task,
                               fx_error *err) {
-    return !task->n_stop ||
-           gen_stop_init(&gen->stop, io->opts.tokenizer, task->stop, task->n_stop, err);
+    return !task->n_stop || gen_stop_init(&gen->stop, io->opts.tokenizer, task->stop, task->n_stop,
+                                          task->continues_prompt, err);
 }
 
 /* Room for the log probabilities of all that may still be generated; touched as it is used. */

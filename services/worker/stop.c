@@ -2,7 +2,7 @@
 #include "common/base/heap.h"
 
 bool gen_stop_init(struct gen_stop *stop, const fx_tokenizer *tokenizer, char *const *strings,
-                   size_t count, fx_error *err) {
+                   size_t count, bool continues, fx_error *err) {
     fx_span spans[FX_STOPS_MAX];
     if (!tokenizer)
         return fx_fail(err, FX_FAILED_PRECONDITION, "stop strings need the model's tokenizer");
@@ -12,7 +12,7 @@ bool gen_stop_init(struct gen_stop *stop, const fx_tokenizer *tokenizer, char *c
     for (size_t i = 0; i < count; i++)
         spans[i] = fx_span_str(strings[i]);
     if (!fx_stops_new(spans, count, &stop->stops, err)) return false;
-    fx_detok_init(&stop->detok, tokenizer);
+    (continues ? fx_detok_init_middle : fx_detok_init)(&stop->detok, tokenizer);
     stop->text_cap = fx_detok_room(tokenizer);
     stop->text = fx_alloc(1, stop->text_cap);
     return stop->text || fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for stop strings");

@@ -10,9 +10,10 @@ struct gen_stop {
     size_t text_cap;
 };
 
-/** @own the caller, gen_stop_done() @err as fx_stops_new */
+/** `continues`: the text goes on with the prompt's.
+ *  @own the caller, gen_stop_done() @err as fx_stops_new */
 FX_MUST bool gen_stop_init(struct gen_stop *stop, const fx_tokenizer *tokenizer,
-                           char *const *strings, size_t count, fx_error *err);
+                           char *const *strings, size_t count, bool continues, fx_error *err);
 /** May be called twice. */
 void gen_stop_done(struct gen_stop *stop);
 /** Takes one token's text, which is looked through only where `searched`; true: a stop string is

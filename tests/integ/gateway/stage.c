@@ -243,6 +243,8 @@ static void config_set(struct stage *stage) {
                                        .tls_key = "",
                                        .http_tls_cert = "",
                                        .http_tls_key = "",
+                                       .cors_origins = "",
+                                       .ping_ms = 10000,
                                        .connections_max = 256,
                                        .body_bytes_max = 100000,
                                        .stall_ms_max = 20000,

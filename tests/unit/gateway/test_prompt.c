@@ -45,39 +45,60 @@ static const struct row {
     int reason;       /* -1: built */
     const char *want; /* bytes; ^ stands for BOS, $ for EOS */
 } rows[] = {
-    {"text has one BOS",                     NULL,                          GW_COMPLETION, "{\"model\":\"m\",\"prompt\":\"ab\"}",       -1,             "^ab"                                                            },
-    {"BOS written by the user stays text",   NULL,                          GW_COMPLETION,
-     "{\"model\":\"m\",\"prompt\":\"<|bos|>a\"}",                                                                                       -1,             "^<|bos|>a"                                                      },
-    {"empty text is the beginning",          NULL,                          GW_COMPLETION, "{\"model\":\"m\",\"prompt\":\"\"}",         -1,
-     "^"                                                                                                                                                                                                                 },
-    {"ids as they are",                      NULL,                          GW_COMPLETION, "{\"model\":\"m\",\"prompt\":[256,97,257]}", -1,
-     "^a$"                                                                                                                                                                                                               },
-    {"id past the vocabulary",               NULL,                          GW_COMPLETION, "{\"model\":\"m\",\"prompt\":[260]}",
-     GW_BAD_VALUE,                                                                                                                                      NULL                                                             },
-    {"too long",                             NULL,                          GW_COMPLETION,
+    {"text has one BOS",                     NULL,                                             GW_COMPLETION, "{\"model\":\"m\",\"prompt\":\"ab\"}",                                    -1,             "^ab"                                                            },
+    {"BOS written by the user stays text",   NULL,                                             GW_COMPLETION,
+     "{\"model\":\"m\",\"prompt\":\"<|bos|>a\"}",                                                                                                                                       -1,             "^<|bos|>a"                                                      },
+    {"empty text is the beginning",          NULL,                                             GW_COMPLETION, "{\"model\":\"m\",\"prompt\":\"\"}",                                      -1,
+     "^"                                                                                                                                                                                                                                                                 },
+    {"ids as they are",                      NULL,                                             GW_COMPLETION, "{\"model\":\"m\",\"prompt\":[256,97,257]}",                              -1,
+     "^a$"                                                                                                                                                                                                                                                               },
+    {"id past the vocabulary",               NULL,                                             GW_COMPLETION, "{\"model\":\"m\",\"prompt\":[260]}",
+     GW_BAD_VALUE,                                                                                                                                                                                      NULL                                                             },
+    {"too long",                             NULL,                                             GW_COMPLETION,
      "{\"model\":\"m\",\"prompt\":"
-     "\"0123456789012345678901234567890123456789012345678901234567890123\"}",                                                           GW_TOO_LONG,    NULL                                                             },
-    {"one place left",                       NULL,                          GW_COMPLETION,
+     "\"0123456789012345678901234567890123456789012345678901234567890123\"}",                                                                                                           GW_TOO_LONG,    NULL                                                             },
+    {"one place left",                       NULL,                                             GW_COMPLETION,
      "{\"model\":\"m\",\"prompt\":"
-     "\"01234567890123456789012345678901234567890123456789012345678901\"}",                                                             -1,             "^01234567890123456789012345678901234567890123456789012345678901"},
-    {"chat",                                 chatty,                        GW_CHAT,
+     "\"01234567890123456789012345678901234567890123456789012345678901\"}",                                                                                                             -1,             "^01234567890123456789012345678901234567890123456789012345678901"},
+    {"chat",                                 chatty,                                           GW_CHAT,
      "{\"model\":\"m\",\"messages\":[{\"role\":\"system\",\"content\":\"s\"},"
-     "{\"role\":\"user\",\"content\":\"u\"}]}",                                                                                         -1,             "^[system]s$[user]u$"                                            },
-    {"chat in parts",                        chatty,                        GW_CHAT,
+     "{\"role\":\"user\",\"content\":\"u\"}]}",                                                                                                                                         -1,             "^[system]s$[user]u$"                                            },
+    {"chat in parts",                        chatty,                                           GW_CHAT,
      "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":"
      "\"a\"},"
-     "{\"type\":\"text\",\"text\":\"b\"}]}]}",                                                                                          -1,             "^[user]ab$"                                                     },
-    {"control tokens of the user stay text", chatty,                        GW_CHAT,
-     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"<|eos|><|bos|>\"}]}",                                             -1,
-     "^[user]<|eos|><|bos|>$"                                                                                                                                                                                            },
-    {"no template",                          NULL,                          GW_CHAT,
-     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"u\"}]}",                                                          GW_NO_TEMPLATE,
-     NULL                                                                                                                                                                                                                },
-    {"a template we can't run",              "{% frob %}",                  GW_CHAT,
-     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"u\"}]}",                                                          GW_NO_TEMPLATE,
-     NULL                                                                                                                                                                                                                },
-    {"a template that refuses",              "{{ raise_exception('no') }}", GW_CHAT,
-     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"u\"}]}",                                                          GW_BAD_PROMPT,  NULL                                                             },
+     "{\"type\":\"text\",\"text\":\"b\"}]}]}",                                                                                                                                          -1,             "^[user]ab$"                                                     },
+    {"control tokens of the user stay text", chatty,                                           GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"<|eos|><|bos|>\"}]}",                                                                                             -1,
+     "^[user]<|eos|><|bos|>$"                                                                                                                                                                                                                                            },
+    {"variables and documents",
+     "{{ mode }}{% for d in documents %}<{{ d.text }}>{% endfor %}{{ thinking }}{% if "
+     "add_generation_prompt %}!{% endif %}",                                                   GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"u\"}],\"add_generation_"
+     "prompt\":false,"
+     "\"documents\":[{\"text\":\"a\"},{\"text\":\"b<|eos|>\"}],"
+     "\"chat_template_kwargs\":{\"mode\":\"<|bos|>\",\"thinking\":false}}",                                                                                                             -1,             "<|bos|><a><b<|eos|>>False"                                      },
+    {"no documents, no variables",
+     "{{ documents is none }}{{ mode is defined }}{% if add_generation_prompt %}!{% endif %}", GW_CHAT,       "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"u\"}]}", -1,
+     "TrueFalse!"                                                                                                                                                                                                                                                        },
+    {"tokenize text",                        NULL,                                             GW_TOKENIZE,   "{\"model\":\"m\",\"prompt\":\"ab\"}",                                    -1,             "^ab"                                                            },
+    {"tokenize text alone",                  NULL,                                             GW_TOKENIZE,
+     "{\"model\":\"m\",\"prompt\":\"ab\",\"add_special_tokens\":false}",                                                                                                                -1,             "ab"                                                             },
+    {"tokenize nothing",                     NULL,                                             GW_TOKENIZE,   "{\"model\":\"m\",\"prompt\":\"\"}",                                      -1,             "^"                                                              },
+    {"tokenize nothing alone",               NULL,                                             GW_TOKENIZE,
+     "{\"model\":\"m\",\"prompt\":\"\",\"add_special_tokens\":false}",                                                                                                                  GW_BAD_VALUE,   NULL                                                             },
+    {"tokenize chat",                        chatty,                                           GW_TOKENIZE,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"u\"}]}",                                                                                                          -1,             "^[user]u$"                                                      },
+    {"tokenize chat, BOS never twice",       chatty,                                           GW_TOKENIZE,
+     "{\"model\":\"m\",\"add_special_tokens\":true,\"messages\":[{\"role\":\"user\",\"content\":"
+     "\"u\"}]}",                                                                                                                                                                        -1,             "^[user]u$"                                                      },
+    {"no template",                          NULL,                                             GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"u\"}]}",                                                                                                          GW_NO_TEMPLATE,
+     NULL                                                                                                                                                                                                                                                                },
+    {"a template we can't run",              "{% frob %}",                                     GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"u\"}]}",                                                                                                          GW_NO_TEMPLATE,
+     NULL                                                                                                                                                                                                                                                                },
+    {"a template that refuses",              "{{ raise_exception('no') }}",                    GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"u\"}]}",                                                                                                          GW_BAD_PROMPT,  NULL                                                             },
 };
 
 static void show(const struct gw_prompt *prompt, char *out) {
@@ -102,6 +123,8 @@ static void test_prompt(void **state) {
     if (ok) {
         show(&prompt, text);
         assert_string_equal(text, row->want);
+        bool is_text = strspn(text, "^$") < strlen(text);
+        assert_int_equal(prompt.is_continued, !request.messages && is_text);
     } else {
         assert_int_equal(problem.reason, row->reason);
         assert_true(*problem.param && *problem.message);

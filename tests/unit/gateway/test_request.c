@@ -1,6 +1,7 @@
-/* Bodies of the two generating routes: what is taken, what is refused and under which name. */
+/* Bodies of the routes that take one: what is taken, what is refused and under which name. */
 #include "tests/fx_test.h"
 #include <float.h>
+#include "services/gateway/messages.h"
 #include "services/gateway/request.h"
 
 #define USER "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
@@ -145,6 +146,68 @@ static const struct row {
     {"echo true",                         GW_COMPLETION, TEXT(",\"echo\":true"),                                                   GW_UNSUPPORTED, "echo"                  },
     {"suffix",                            GW_COMPLETION, TEXT(",\"suffix\":\"\",\"best_of\":1"),                                   -1,             NULL                    },
 
+    {"best_of as n",                      GW_COMPLETION, TEXT(",\"n\":3,\"best_of\":3"),                                           -1,             NULL                    },
+    {"best_of below n",                   GW_COMPLETION, TEXT(",\"n\":2,\"best_of\":1"),                                           GW_BAD_VALUE,   "best_of"               },
+    {"best_of above n",                   GW_COMPLETION, TEXT(",\"best_of\":2"),                                                   GW_UNSUPPORTED, "best_of"               },
+    {"best_of 0",                         GW_COMPLETION, TEXT(",\"best_of\":0"),                                                   GW_BAD_VALUE,   "best_of"               },
+    {"best_of text",                      GW_COMPLETION, TEXT(",\"best_of\":\"1\""),                                               GW_BAD_VALUE,   "best_of"               },
+    {"best_of in chat",                   GW_CHAT,       CHAT(",\"best_of\":1"),                                                   GW_UNKNOWN,     "best_of"               },
+
+    {"kwargs",                            GW_CHAT,       CHAT(",\"chat_template_kwargs\":{\"enable_thinking\":false}"),            -1,             NULL                    },
+    {"kwargs null",                       GW_CHAT,       CHAT(",\"chat_template_kwargs\":null"),                                   -1,             NULL                    },
+    {"kwargs list",                       GW_CHAT,       CHAT(",\"chat_template_kwargs\":[]"),                                     GW_BAD_VALUE,
+     "chat_template_kwargs"                                                                                                                                                },
+    {"kwargs hide messages",              GW_CHAT,       CHAT(",\"chat_template_kwargs\":{\"messages\":[]}"),
+     GW_BAD_VALUE,                                                                                                                                 "chat_template_kwargs"  },
+    {"kwargs hide a function",            GW_CHAT,       CHAT(",\"chat_template_kwargs\":{\"raise_exception\":1}"),
+     GW_BAD_VALUE,                                                                                                                                 "chat_template_kwargs"  },
+    {"kwargs in completion",              GW_COMPLETION, TEXT(",\"chat_template_kwargs\":{}"),                                     GW_UNKNOWN,
+     "chat_template_kwargs"                                                                                                                                                },
+    {"documents",                         GW_CHAT,       CHAT(",\"documents\":[{\"title\":\"a\",\"text\":\"b\"}]"),                -1,             NULL                    },
+    {"documents []",                      GW_CHAT,       CHAT(",\"documents\":[]"),                                                -1,             NULL                    },
+    {"documents {}",                      GW_CHAT,       CHAT(",\"documents\":{}"),                                                GW_BAD_VALUE,   "documents"             },
+    {"documents of text",                 GW_CHAT,       CHAT(",\"documents\":[\"a\"]"),                                           GW_BAD_VALUE,   "documents"             },
+    {"chat_template",                     GW_CHAT,       CHAT(",\"chat_template\":\"x\""),                                         GW_UNSUPPORTED, "chat_template"         },
+    {"no generation prompt",              GW_CHAT,
+     CHAT(",\"add_generation_prompt\":false,\"continue_final_message\":false"),                                                    -1,             NULL                    },
+    {"continue_final_message",            GW_CHAT,       CHAT(",\"continue_final_message\":true"),                                 GW_UNSUPPORTED,
+     "continue_final_message"                                                                                                                                              },
+
+    {"tokenize text",                     GW_TOKENIZE,   TEXT(",\"add_special_tokens\":false,\"return_token_strs\":true"),
+     -1,                                                                                                                                           NULL                    },
+    {"tokenize chat",                     GW_TOKENIZE,
+     CHAT(",\"add_generation_prompt\":false,\"add_special_tokens\":true"),                                                         -1,             NULL                    },
+    {"tokenize nothing",                  GW_TOKENIZE,   "{\"model\":\"m\"}",                                                      GW_MISSING,     "prompt"                },
+    {"tokenize both",                     GW_TOKENIZE,   TEXT("," USER),                                                           GW_BAD_VALUE,   "messages"              },
+    {"tokenize ids",                      GW_TOKENIZE,   "{\"model\":\"m\",\"prompt\":[1]}",                                       GW_BAD_VALUE,   "prompt"                },
+    {"tokenize a list",                   GW_TOKENIZE,   "{\"model\":\"m\",\"prompt\":[\"a\"]}",                                   GW_BAD_VALUE,
+     "prompt"                                                                                                                                                              },
+    {"tokenize no messages",              GW_TOKENIZE,   "{\"model\":\"m\",\"messages\":[]}",                                      GW_BAD_VALUE,
+     "messages"                                                                                                                                                            },
+    {"tokenize a number",                 GW_TOKENIZE,   "{\"model\":\"m\",\"prompt\":1}",                                         GW_BAD_VALUE,   "prompt"                },
+    {"tokenize, no model",                GW_TOKENIZE,   "{\"prompt\":\"a\"}",                                                     GW_MISSING,     "model"                 },
+    {"tokenize, max_tokens",              GW_TOKENIZE,   TEXT(",\"max_tokens\":1"),                                                GW_UNKNOWN,     "max_tokens"            },
+    {"tokenize, tools",                   GW_TOKENIZE,   CHAT(",\"tools\":[{}]"),                                                  GW_UNSUPPORTED, "tools"                 },
+    {"tokenize, kwargs alone",            GW_TOKENIZE,   TEXT(",\"chat_template_kwargs\":{}"),                                     GW_BAD_VALUE,
+     "chat_template_kwargs"                                                                                                                                                },
+    {"tokenize, documents alone",         GW_TOKENIZE,   TEXT(",\"documents\":[]"),                                                GW_BAD_VALUE,
+     "documents"                                                                                                                                                           },
+    {"add_special_tokens 1",              GW_TOKENIZE,   TEXT(",\"add_special_tokens\":1"),                                        GW_BAD_VALUE,
+     "add_special_tokens"                                                                                                                                                  },
+    {"return_token_strs text",            GW_TOKENIZE,   TEXT(",\"return_token_strs\":\"yes\""),                                   GW_BAD_VALUE,
+     "return_token_strs"                                                                                                                                                   },
+    {"detokenize",                        GW_DETOKENIZE, "{\"model\":\"m\",\"tokens\":[0,4294967295]}",                            -1,             NULL                    },
+    {"detokenize nothing",                GW_DETOKENIZE, "{\"model\":\"m\"}",                                                      GW_MISSING,     "tokens"                },
+    {"detokenize []",                     GW_DETOKENIZE, "{\"model\":\"m\",\"tokens\":[]}",                                        GW_BAD_VALUE,   "tokens"                },
+    {"detokenize text",                   GW_DETOKENIZE, "{\"model\":\"m\",\"tokens\":\"1\"}",                                     GW_BAD_VALUE,
+     "tokens"                                                                                                                                                              },
+    {"detokenize -1",                     GW_DETOKENIZE, "{\"model\":\"m\",\"tokens\":[-1]}",                                      GW_BAD_VALUE,   "tokens"                },
+    {"detokenize 2^32",                   GW_DETOKENIZE, "{\"model\":\"m\",\"tokens\":[4294967296]}",                              GW_BAD_VALUE,
+     "tokens"                                                                                                                                                              },
+    {"detokenize 1.5",                    GW_DETOKENIZE, "{\"model\":\"m\",\"tokens\":[1.5]}",                                     GW_BAD_VALUE,   "tokens"                },
+    {"detokenize lists",                  GW_DETOKENIZE, "{\"model\":\"m\",\"tokens\":[[1]]}",                                     GW_BAD_VALUE,
+     "tokens"                                                                                                                                                              },
+
     {"messages {}",                       GW_CHAT,       "{\"model\":\"m\",\"messages\":{}}",                                      GW_BAD_VALUE,   "messages"              },
     {"messages []",                       GW_CHAT,       "{\"model\":\"m\",\"messages\":[]}",                                      GW_BAD_VALUE,   "messages"              },
     {"message text",                      GW_CHAT,       "{\"model\":\"m\",\"messages\":[\"x\"]}",                                 GW_BAD_VALUE,
@@ -281,12 +344,71 @@ static void test_defaults(void **state) {
     gw_request_done(&request);
 }
 
+/* What a template gets, as much as it may and one more. */
+static void test_template_bounds(void **state) {
+    (void)state;
+    static const struct {
+        const char *field;
+        bool list;
+        int max;
+    } bounds[] = {
+        {"chat_template_kwargs", false, GW_VARIABLES_MAX},
+        {"documents",            true,  GW_DOCUMENTS_MAX}
+    };
+    for (size_t i = 0; i < 2 * FX_TEST_COUNT(bounds); i++) {
+        char body[8192], item[32];
+        int count = bounds[i / 2].max + (int)(i % 2);
+        bool list = bounds[i / 2].list;
+        struct gw_request request = {0};
+        struct gw_problem problem = {0};
+        size_t len = (size_t)snprintf(body, sizeof body, "{\"model\":\"m\"," USER ",\"%s\":%c",
+                                      bounds[i / 2].field, list ? '[' : '{');
+        for (int k = 0; k < count; k++) {
+            (void)snprintf(item, sizeof item, list ? "{\"t\":%d}" : "\"v%d\":0", k);
+            len += (size_t)snprintf(body + len, sizeof body - len, "%s%s", k ? "," : "", item);
+        }
+        (void)snprintf(body + len, sizeof body - len, "%c}", list ? ']' : '}');
+        assert_int_equal(gw_request_parse(GW_CHAT, fx_span_str(body), &request, &problem),
+                         i % 2 == 0);
+        if (i % 2) assert_string_equal(problem.param, bounds[i / 2].field);
+        gw_request_done(&request);
+    }
+}
+
+/* The tokenizer's own tokens: around a text unless told otherwise, around a chat only if asked. */
+static void test_specials(void **state) {
+    (void)state;
+    static const struct {
+        enum gw_kind kind;
+        const char *body;
+        bool special;
+    } asked[] = {
+        {GW_COMPLETION, TEXT(""),                              true },
+        {GW_CHAT,       CHAT(""),                              false},
+        {GW_TOKENIZE,   TEXT(""),                              true },
+        {GW_TOKENIZE,   TEXT(",\"add_special_tokens\":false"), false},
+        {GW_TOKENIZE,   CHAT(""),                              false},
+        {GW_TOKENIZE,   CHAT(",\"add_special_tokens\":true"),  true },
+    };
+    for (size_t i = 0; i < FX_TEST_COUNT(asked); i++) {
+        struct gw_request request = {0};
+        struct gw_problem problem = {0};
+        assert_true(
+            gw_request_parse(asked[i].kind, fx_span_str(asked[i].body), &request, &problem));
+        assert_int_equal(request.add_special, asked[i].special);
+        assert_true(request.add_generation_prompt && !request.token_strs);
+        gw_request_done(&request);
+    }
+}
+
 int main(void) {
-    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 4] = {
-        cmocka_unit_test(test_values), cmocka_unit_test(test_sampling),
-        cmocka_unit_test(test_long_stop), cmocka_unit_test(test_defaults)};
+    enum { OTHERS = 6 };
+    struct CMUnitTest tests[FX_TEST_COUNT(rows) + OTHERS] = {
+        cmocka_unit_test(test_values),          cmocka_unit_test(test_sampling),
+        cmocka_unit_test(test_long_stop),       cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_template_bounds), cmocka_unit_test(test_specials)};
     for (size_t i = 0; i < FX_TEST_COUNT(rows); i++)
-        tests[i + 4] = (struct CMUnitTest){rows[i].name, test_refusals, NULL, NULL,
-                                           (void *)(uintptr_t)&rows[i]};
+        tests[i + OTHERS] = (struct CMUnitTest){rows[i].name, test_refusals, NULL, NULL,
+                                                (void *)(uintptr_t)&rows[i]};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

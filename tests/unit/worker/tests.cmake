@@ -1,3 +1,3 @@
-foreach(name IN ITEMS config figures status)
+foreach(name IN ITEMS config figures status stop)
   fx_add_test(unit/worker/test_${name}.c LABELS unit DEPS fx_svc_worker)
 endforeach()
