@@ -200,35 +200,56 @@ local function state_of(reason)
   return FINISHED
 end
 
--- ---- submit: KEYS gen wait tenants debt meta
--- ARGV id tenant weight prompt expected seed model_max tenant_max sched model retain_s task about
+-- ---- submit: KEYS wait tenants debt meta, gen...
+-- ARGV tenant weight prompt expected model_max tenant_max sched model retain_s task about, and for
+-- each: id seed task about (what is its own of these, behind the shared)
+-- The generations of one request: all of them wait then, or none.
 
-local function full(keys, args)
-  if number(call('HGET', keys[5], 'waiting')) >= tonumber(args[7]) then return MODEL_FULL end
-  if call('ZCARD', keys[2]) >= tonumber(args[8]) then return TENANT_FULL end
+local function full(k, args, more)
+  if number(call('HGET', k.meta, 'waiting')) + more > tonumber(args[5]) then return MODEL_FULL end
+  if call('ZCARD', k.wait) + more > tonumber(args[6]) then return TENANT_FULL end
   return nil
 end
 
-local function submit(keys, args)
-  local k = {gen = keys[1], wait = keys[2], tenants = keys[3], debt = keys[4], meta = keys[5]}
-  local id, tenant = args[1], args[2]
-  local g = gen_read(k.gen)
-  if g and g.tenant ~= tenant then return {TAKEN, 1, '0', 0, 0} end
-  if g then return {OK, 1, g.seed, g.state, g.cancel} end
-  local refused = full(keys, args)
-  if refused then return {refused, 0, '0', 0, 0} end
-  call('HSET', k.gen, 'tenant', tenant, 'weight', args[3], 'prompt', args[4], 'expected', args[5],
-    'seed', args[6], 'state', QUEUED, 'epoch', 1, 'n', 0, 'retain', args[11], 'task', args[12],
-    'about', args[13] or '')
-  call('ZADD', k.wait, call('HINCRBY', k.meta, 'seq', 1), id)
+local function submit_one(k, gen, args, at)
+  call('HSET', gen, 'tenant', args[1], 'weight', args[2], 'prompt', args[3], 'expected', args[4],
+    'seed', args[at + 1], 'state', QUEUED, 'epoch', 1, 'n', 0, 'retain', args[9],
+    'task', args[10] .. args[at + 2], 'about', args[11] .. args[at + 3])
+  call('ZADD', k.wait, call('HINCRBY', k.meta, 'seq', 1), args[at])
   call('HINCRBY', k.meta, 'waiting', 1)
-  if not call('ZSCORE', k.tenants, tenant) then
-    local tag = number(call('ZSCORE', k.debt, tenant))
-    call('ZADD', k.tenants, math.max(virtual_time(k.meta), tag), tenant)
-    call('ZREM', k.debt, tenant)
+end
+
+local function tenant_waits(k, tenant)
+  if call('ZSCORE', k.tenants, tenant) then return end
+  local tag = number(call('ZSCORE', k.debt, tenant))
+  call('ZADD', k.tenants, math.max(virtual_time(k.meta), tag), tenant)
+  call('ZREM', k.debt, tenant)
+end
+
+local function submit(keys, args)
+  local k = {wait = keys[1], tenants = keys[2], debt = keys[3], meta = keys[4]}
+  local known, new = {}, 0
+  for i = 5, #keys do
+    known[i] = gen_read(keys[i])
+    if not known[i] then
+      new = new + 1
+    elseif known[i].tenant ~= args[1] then
+      return {TAKEN}
+    end
   end
-  call('PUBLISH', args[9], args[10])
-  return {OK, 0, args[6], QUEUED, 0}
+  local refused = new > 0 and full(k, args, new)
+  if refused then return {refused} end
+  local reply = {OK}
+  for i = 5, #keys do
+    local g, at = known[i], 12 + (i - 5) * 4
+    if not g then submit_one(k, keys[i], args, at) end
+    local of = g and {1, g.seed, g.state, g.cancel} or {0, args[at + 1], QUEUED, 0}
+    for j = 1, 4 do reply[#reply + 1] = of[j] end
+  end
+  if new == 0 then return reply end
+  tenant_waits(k, args[1])
+  call('PUBLISH', args[7], args[8])
+  return reply
 end
 
 -- ---- dispatch: KEYS tasks ready tenants debt meta leases alive workers, wait..., gen...

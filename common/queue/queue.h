@@ -18,6 +18,7 @@ typedef struct fx_gen_id {
 
 enum {
     FX_QUEUE_TASK_BYTES_MAX = 4 << 20, /* a packed GenerationTask */
+    FX_QUEUE_GROUP_MAX = 16,           /* generations of one request */
     FX_QUEUE_APPEND_MAX = 1024,        /* tokens of one append */
     FX_QUEUE_APPEND_LOGPROBS_MAX = 64, /* with log probabilities */
     FX_QUEUE_PULL_MAX = 64,            /* tasks of one pull */
@@ -96,18 +97,37 @@ struct fx_submit {
     fx_span task;             /* packed GenerationTask; copied */
     fx_span about;            /* the same without its prompt, kept after the end; copied */
 };
+/** The generations of one request: of one model and tenant, admitted all or none. */
+struct fx_submit_group {
+    uint32_t model;
+    uint64_t tenant;
+    uint32_t weight;                         /* 0 = 1 */
+    uint32_t prompt_tokens, expected_tokens; /* of each */
+    fx_span task, about;                     /* what all have of fx_submit's; copied */
+    uint32_t count;                          /* 1..FX_QUEUE_GROUP_MAX */
+    const struct fx_submit_member {
+        fx_gen_id id;
+        uint64_t seed;
+        fx_span task, about; /* the rest, put behind the group's: packed messages add up so */
+    } * members;
+};
 struct fx_submit_result {
-    enum fx_queue_status status; /* OK, MODEL_FULL, TENANT_FULL, TAKEN */
+    enum fx_queue_status status; /* OK, MODEL_FULL, TENANT_FULL, TAKEN; of a group in all alike */
     bool repeated;               /* the id was there already: `seed` and `state` are the stored */
     bool cancelled;
     uint64_t seed;
     enum fx_gen_state state;
 };
-typedef void (*fx_queue_on_submit)(void *ctx, const struct fx_submit_result *result,
+/** `results` [count] of a group, one of a single submission; NULL with `err`. */
+typedef void (*fx_queue_on_submit)(void *ctx, const struct fx_submit_result *results,
                                    const fx_error *err);
 /** Puts a task into the backlog of its model and tenant; idempotent by id. */
 FX_MUST bool fx_queue_submit(fx_queue *queue, const struct fx_submit *submit,
                              fx_queue_on_submit done, void *ctx, fx_error *err);
+/** The same with all of a group in one step. Those that are there already count as admitted; the
+ *  limits hold for the rest together. */
+FX_MUST bool fx_queue_submit_group(fx_queue *queue, const struct fx_submit_group *group,
+                                   fx_queue_on_submit done, void *ctx, fx_error *err);
 
 struct fx_gen_info {
     enum fx_queue_status status; /* OK, NOT_FOUND */

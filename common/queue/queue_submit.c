@@ -4,66 +4,131 @@
 
 /* ---- submit ---- */
 
+enum { RESULT_FIELDS = 4, GROUP_ARGS = 11, MEMBER_ARGS = 4, GROUP_KEYS = 4 };
+
+static struct fx_submit_result result_read(const redisReply *reply, size_t index) {
+    size_t at = 1 + index * RESULT_FIELDS;
+    return (struct fx_submit_result){
+        .status = (enum fx_queue_status)fx_queue__item(reply, 0),
+        .repeated = fx_queue__item(reply, at) != 0,
+        .seed = fx_queue__item(reply, at + 1),
+        .state = (enum fx_gen_state)fx_queue__item(reply, at + 2),
+        .cancelled = fx_queue__item(reply, at + 3) != 0,
+    };
+}
+
+/* A refusal is a status alone. */
+static bool is_result(const redisReply *reply, uint32_t count) {
+    if (!fx_queue__is_array(reply, 1)) return false;
+    bool ok = fx_queue__item(reply, 0) == FX_QUEUE_OK;
+    return !ok || fx_queue__is_array(reply, 1 + (size_t)count * RESULT_FIELDS);
+}
+
 static void on_submitted(fx_queue_call *call, const redisReply *reply, const fx_error *err) {
+    struct fx_submit_result results[FX_QUEUE_GROUP_MAX];
     fx_queue_on_submit done = call->done.submit;
     void *ctx = call->ctx;
+    uint32_t count = call->count;
     fx_error odd;
     fx_queue__end(call);
-    if (!err && !fx_queue__is_array(reply, 5)) {
+    if (!err && !is_result(reply, count)) {
         fx_queue__odd_reply("submit", &odd);
         err = &odd;
     }
-    struct fx_submit_result result = {
-        .status = (enum fx_queue_status)fx_queue__item(reply, 0),
-        .repeated = fx_queue__item(reply, 1) != 0,
-        .seed = fx_queue__item(reply, 2),
-        .state = (enum fx_gen_state)fx_queue__item(reply, 3),
-        .cancelled = fx_queue__item(reply, 4) != 0,
-    };
-    done(ctx, err ? NULL : &result, err);
+    for (uint32_t i = 0; !err && i < count; i++)
+        results[i] = result_read(reply, i);
+    done(ctx, err ? NULL : results, err);
 }
 
-static FX_MUST bool submit_send(fx_queue_call *call, const struct fx_submit *submit,
-                                fx_error *err) {
-    const struct fx_queue_opts *opts = &call->queue->opts;
-    uint32_t model = submit->model;
-    struct fx_key id, tenant, keys[5], numbers[8];
-    fx_span keys_in[] = {
-        fx_key_gen(&keys[0], model, "gen", &submit->id),
-        fx_key_text(&keys[1], model, "wait", fx_key_number(&tenant, submit->tenant)),
-        fx_key_model(&keys[2], model, "tenants"),
-        fx_key_model(&keys[3], model, "debt"),
-        fx_key_model(&keys[4], model, "meta"),
+/* The words of one call. */
+struct words {
+    struct fx_key names[GROUP_KEYS + FX_QUEUE_GROUP_MAX], tenant, numbers[7];
+    struct fx_key ids[FX_QUEUE_GROUP_MAX], seeds[FX_QUEUE_GROUP_MAX];
+    fx_span keys[GROUP_KEYS + FX_QUEUE_GROUP_MAX];
+    fx_span args[GROUP_ARGS + MEMBER_ARGS * FX_QUEUE_GROUP_MAX];
+    size_t key_count, arg_count;
+};
+
+static void group_words(const struct fx_queue_opts *opts, const struct fx_submit_group *group,
+                        struct words *words) {
+    uint32_t model = group->model;
+    const fx_span keys[GROUP_KEYS] = {
+        fx_key_text(&words->names[0], model, "wait", fx_key_number(&words->tenant, group->tenant)),
+        fx_key_model(&words->names[1], model, "tenants"),
+        fx_key_model(&words->names[2], model, "debt"),
+        fx_key_model(&words->names[3], model, "meta"),
     };
-    fx_span args[] = {
-        fx_key_id(&id, &submit->id),
-        tenant.span,
-        fx_key_number(&numbers[0], submit->weight ? submit->weight : 1),
-        fx_key_number(&numbers[1], submit->prompt_tokens),
-        fx_key_number(&numbers[2], submit->expected_tokens),
-        fx_key_number(&numbers[3], submit->seed),
-        fx_key_number(&numbers[4], opts->model_max),
-        fx_key_number(&numbers[5], opts->tenant_max),
+    const fx_span args[GROUP_ARGS] = {
+        words->tenant.span,
+        fx_key_number(&words->numbers[0], group->weight ? group->weight : 1),
+        fx_key_number(&words->numbers[1], group->prompt_tokens),
+        fx_key_number(&words->numbers[2], group->expected_tokens),
+        fx_key_number(&words->numbers[3], opts->model_max),
+        fx_key_number(&words->numbers[4], opts->tenant_max),
         fx_span_str(FX_KEY_HINTS),
-        fx_key_number(&numbers[6], model),
-        fx_key_number(&numbers[7], opts->retain_s),
-        submit->task,
-        submit->about,
+        fx_key_number(&words->numbers[5], model),
+        fx_key_number(&words->numbers[6], opts->retain_s),
+        group->task,
+        group->about,
     };
-    return fx_queue__fcall(
-        call,
-        &(struct fx_redis_fcall){"fx3_submit", keys_in, FX_COUNT(keys_in), args, FX_COUNT(args)},
-        err);
+    memcpy(words->keys, keys, sizeof keys);
+    memcpy(words->args, args, sizeof args);
+    words->key_count = GROUP_KEYS;
+    words->arg_count = GROUP_ARGS;
+}
+
+static void member_words(const struct fx_submit_group *group, uint32_t index, struct words *words) {
+    const struct fx_submit_member *member = &group->members[index];
+    fx_span *args = &words->args[words->arg_count];
+    words->keys[words->key_count] =
+        fx_key_gen(&words->names[words->key_count], group->model, "gen", &member->id);
+    args[0] = fx_key_id(&words->ids[index], &member->id);
+    args[1] = fx_key_number(&words->seeds[index], member->seed);
+    args[2] = member->task;
+    args[3] = member->about;
+    words->key_count++;
+    words->arg_count += MEMBER_ARGS;
+}
+
+static FX_MUST bool submit_send(fx_queue_call *call, const struct fx_submit_group *group,
+                                fx_error *err) {
+    struct words words;
+    group_words(&call->queue->opts, group, &words);
+    for (uint32_t i = 0; i < group->count; i++)
+        member_words(group, i, &words);
+    return fx_queue__fcall(call,
+                           &(struct fx_redis_fcall){"fx3_submit", words.keys, words.key_count,
+                                                    words.args, words.arg_count},
+                           err);
+}
+
+bool fx_queue_submit_group(fx_queue *queue, const struct fx_submit_group *group,
+                           fx_queue_on_submit done, void *ctx, fx_error *err) {
+    fx_queue_call *call;
+    FX_ASSERT(group->count > 0 && group->count <= FX_QUEUE_GROUP_MAX);
+    for (uint32_t i = 0; i < group->count; i++)
+        if (group->task.len + group->members[i].task.len > FX_QUEUE_TASK_BYTES_MAX)
+            return fx_fail(err, FX_INVALID_ARGUMENT, "a task of %zu bytes",
+                           group->task.len + group->members[i].task.len);
+    if (!fx_queue__call(queue, on_submitted, ctx, &call, err)) return false;
+    call->done.submit = done;
+    call->count = group->count;
+    return fx_queue__sent(call, submit_send(call, group, err));
 }
 
 bool fx_queue_submit(fx_queue *queue, const struct fx_submit *submit, fx_queue_on_submit done,
                      void *ctx, fx_error *err) {
-    fx_queue_call *call;
-    if (submit->task.len > FX_QUEUE_TASK_BYTES_MAX)
-        return fx_fail(err, FX_INVALID_ARGUMENT, "a task of %zu bytes", submit->task.len);
-    if (!fx_queue__call(queue, on_submitted, ctx, &call, err)) return false;
-    call->done.submit = done;
-    return fx_queue__sent(call, submit_send(call, submit, err));
+    const struct fx_submit_member member = {.id = submit->id, .seed = submit->seed};
+    const struct fx_submit_group group = {.model = submit->model,
+                                          .tenant = submit->tenant,
+                                          .weight = submit->weight,
+                                          .prompt_tokens = submit->prompt_tokens,
+                                          .expected_tokens = submit->expected_tokens,
+                                          .task = submit->task,
+                                          .about = submit->about,
+                                          .count = 1,
+                                          .members = &member};
+    return fx_queue_submit_group(queue, &group, done, ctx, err);
 }
 
 /* ---- get ---- */
