@@ -22,8 +22,9 @@ enum {
     SLICER_BYTES_MAX = 96 * 1024 * 1024,
     LOG_LINES_MAX = 200, /* a second, of all loops */
     LIMIT_CALLS_MAX = 16384,
-    BODIES_MAX = 32, /* of the largest size in memory, of all loops */
-    BODIES_MIN = 4,  /* of one */
+    CHANNELS_MIN = 8192, /* answers followed at once; more where more connections may be open */
+    BODIES_MAX = 32,     /* of the largest size in memory, of all loops */
+    BODIES_MIN = 4,      /* of one */
 };
 
 /* -- log -- */
@@ -143,12 +144,19 @@ static FX_MUST bool clients_open(struct gateway *gateway, fx_error *err) {
     return true;
 }
 
+/* Each choice of an answer is followed on a channel of its own. */
+static uint32_t channels_max(const struct gw_config *config) {
+    uint32_t wanted = 2 * config->connections_max;
+    return wanted > CHANNELS_MIN ? wanted : CHANNELS_MIN;
+}
+
 static FX_MUST bool redis_open(struct gateway *gateway, fx_error *err) {
     const struct gw_config *config = gateway->config;
     struct fx_redis_opts opts = {.base = fx_loop_base(gateway->loop),
                                  .url = config->redis_url,
                                  .tls = config->redis_tls,
                                  .library = fx_queue_library(),
+                                 .channels_max = channels_max(config),
                                  .on_report = on_redis,
                                  .ctx = gateway};
     if (!fx_redis_open(&opts, &gateway->redis, err)) return fx_wrap(err, "FX_REDIS_URL");
