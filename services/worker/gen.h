@@ -4,6 +4,7 @@
 #include "services/worker/stop.h"
 #include "common/base/heap.h"
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 enum { GEN_DETAIL_MAX = FX_QUEUE_DETAIL_MAX };
 
@@ -39,6 +40,17 @@ struct gen {
     bool inexact;               /* resumed behind tokens of other numerics */
     enum fx_finish finish;      /* NONE until it has ended */
 
+    /* For a Redis that loses what it acknowledged: see restore.c and kept.c. */
+    uint8_t *task; /* the packed task and what is kept of it after the end; NULL: no memory */
+    size_t task_len, about_len;
+    struct fx_task_terms terms;
+    uint32_t server;      /* fx_redis_report's when Redis last knew us as the owner ... */
+    uint64_t heard_ms;    /* ... and when that was */
+    bool restoring;       /* the call for it is under way */
+    bool kept;            /* in worker_io's list, no slot: its finish was acknowledged once ... */
+    uint64_t finished_ms; /* ... last then */
+    TAILQ_ENTRY(gen) entry;
+
     enum fx_engine_end end;
     char detail[GEN_DETAIL_MAX];
 };
@@ -47,8 +59,10 @@ struct gen {
 static inline void gen_free(struct gen *gen) {
     free(gen->biases);
     free(gen->logprobs);
+    free(gen->task);
     gen->biases = NULL;
     gen->logprobs = NULL;
+    gen->task = NULL;
     gen_stop_done(&gen->stop);
 }
 

@@ -6,7 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { INBOX_MAX = 64, DRAIN_POLL_US = 10000, GIVE_BACK_MS = 1000, LEAVE_MS = 500 };
+enum {
+    INBOX_MAX = 64,
+    DRAIN_POLL_US = 10000,
+    GIVE_BACK_MS = 1000,
+    LEAVE_MS = 500,
+    KEPT_DRAIN_MS = 5000
+};
 
 static void on_news(evutil_socket_t fd, short what, void *ctx) {
     (void)what;
@@ -47,6 +53,7 @@ static void on_tick(evutil_socket_t fd, short what, void *ctx) {
     watch_progress(io, now_ms);
     io_renew(io, now_ms);
     io_flush(io);
+    io_kept_tick(io, now_ms);
     if (io->pull_again || now_ms - io->pulled_ms >= IO_EVERY_MS) io_pull(io);
     if (now_ms - io->beat_ms >= IO_EVERY_MS) io_beat(io);
     health_follow(io);
@@ -63,7 +70,9 @@ static void on_report(void *ctx, const struct fx_redis_report *report) {
     if (report->warning)
         fx_log(FX_LOG_WARN, FX_EVENT("redis_settings"), FX_KS("warning", report->warning));
     fx_log(FX_LOG_INFO, FX_EVENT("redis_ready"), FX_KI("reconnects", report->reconnects));
+    status_set(io->opts.status, STATUS_REDIS_ALWAYS, report->fsync_always);
     if (!io->queue) return; /* still opening */
+    io_kept_verify(io);
     io_flush(io);
     io_pull(io);
 }
@@ -160,6 +169,7 @@ bool worker_io_open(const struct worker_io_opts *opts, worker_io **out, fx_error
     io->slots = opts->config->slots_max;
     io->context_max = engine_thread_context_max(opts->engine);
     io->pull_again = true;
+    TAILQ_INIT(&io->kept);
     fx_numerics_id(opts->model, opts->config->kv_dtype, io->numerics_id);
     status_set(opts->status, STATUS_SLOTS, io->slots);
     status_set(opts->status, STATUS_SLOTS_FREE, io->slots);
@@ -174,6 +184,8 @@ static void memory_free(worker_io *io) {
     void *const buffers[] = {io->gens,        io->ids,     io->write_gens,
                              io->write_first, io->appends, io->arena_bytes};
     if (io->arena_bytes) fx_arena_done(&io->arena);
+    while (!TAILQ_EMPTY(&io->kept))
+        io_kept_free(io, TAILQ_FIRST(&io->kept));
     for (uint32_t i = 0; io->gens && i < io->slots; i++)
         gen_free(&io->gens[i]);
     for (size_t i = 0; i < FX_COUNT(buffers); i++)
@@ -228,4 +240,7 @@ void worker_io_drain(worker_io *io, uint32_t grace_ms) {
             (void)wait_for(io, STATUS_SLOTS_FREE, io->slots, GIVE_BACK_MS);
     }
     (void)wait_for(io, STATUS_LEFT, 1, LEAVE_MS);
+    if (status_get(io->opts.status, STATUS_REDIS_READY) &&
+        !status_get(io->opts.status, STATUS_REDIS_ALWAYS))
+        (void)wait_for(io, STATUS_KEPT, 0, KEPT_DRAIN_MS); /* Redis may lose its last second */
 }

@@ -17,7 +17,7 @@ static void renew(worker_io *io, struct gen *gen, bool give_back) {
 }
 
 static bool held(const struct gen *gen) {
-    return gen->used && !gen->lost && !gen->finished;
+    return gen->used && !gen->lost && !gen->finished && !gen->restoring;
 }
 
 /* A lease is renewed only when the engine has made progress since it was last extended: a worker

@@ -122,6 +122,8 @@ static bool same_numerics(const worker_io *io, const struct fx_task *task) {
 static void gen_refuse(struct gen *gen, const struct fx_task *task, const char *why) {
     gen->have = gen->sent = gen->acked = task->logged_count;
     gen->finish = FX_FINISH_ERROR;
+    free(gen->task); /* should Redis lose it, the next delivery is refused as well */
+    gen->task = NULL;
     (void)snprintf(gen->detail, sizeof(gen->detail), "%s", why);
     fx_log(FX_LOG_WARN, FX_EVENT("task_refused"), FX_KS("reason", why));
 }
@@ -161,7 +163,10 @@ static void task_take(worker_io *io, const struct fx_task *task) {
     FX_ASSERT(gen); /* no more was asked for than is free */
     gen->id = task->id;
     gen->epoch = task->epoch;
-    gen->renewed_ms = fx_clock_ms();
+    gen->renewed_ms = gen->heard_ms = fx_clock_ms();
+    gen->server = fx_redis_report(io->redis)->servers;
+    if (!gen_task_keep(gen, task))
+        fx_log(FX_LOG_WARN, FX_EVENT("task_not_kept"), FX_KI("bytes", task->task.len));
     status_add(io->opts.status, STATUS_TAKEN, 1);
     if (task->logged_count) status_add(io->opts.status, STATUS_RESUMED, 1);
     gen->inexact = !same_numerics(io, task);

@@ -33,8 +33,12 @@ enum status_number {
     STATUS_APPEND_WRITES,
     STATUS_APPENDS,
     STATUS_GAPS,
+    STATUS_RESTORED,
+    STATUS_KEPT,
+    STATUS_KEPT_DROPPED,
     STATUS_REDIS_RECONNECTS,
     STATUS_REDIS_READY,
+    STATUS_REDIS_ALWAYS, /* appendfsync */
     STATUS_REGISTERED,
     STATUS_STALLED_MS, /* how long work has waited without any progress */
     STATUS_DRAINING,

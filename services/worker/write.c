@@ -8,6 +8,11 @@
 void io_gen_settle(worker_io *io, struct gen *gen) {
     bool done = gen->lost || gen->finished;
     if (!gen->used || !done || gen->in_engine || gen->calls) return;
+    if (gen->kept) {
+        if (gen->lost) io_kept_free(io, gen);
+        return;
+    }
+    if (gen->finished && gen->task) io_keep(io, gen);
     gen->used = false;
     gen_free(gen);
     io->used--;
@@ -29,6 +34,10 @@ void io_gen_let_go(worker_io *io, struct gen *gen) {
 
 static void gen_lost(worker_io *io, struct gen *gen) {
     if (gen->lost || gen->finished) return;
+    if (gen->kept) { /* expired, or another's by now: both may be */
+        io_gen_let_go(io, gen);
+        return;
+    }
     status_add(io->opts.status, STATUS_LEASES_LOST, 1);
     fx_log(FX_LOG_WARN, FX_EVENT("lease_lost"), FX_KI("epoch", gen->epoch),
            FX_KI("tokens", gen->have));
@@ -59,14 +68,22 @@ static void logged(worker_io *io, struct gen *gen, uint32_t last) {
     gen->acked_us = now_us;
 }
 
+/* Redis knows us as the owner. */
+static void heard(worker_io *io, struct gen *gen) {
+    gen->server = fx_redis_report(io->redis)->servers;
+    gen->heard_ms = fx_clock_ms();
+}
+
 void io_gen_answered(worker_io *io, struct gen *gen, uint32_t first,
                      const struct fx_write_result *result) {
     switch (result->status) {
     case FX_QUEUE_OK:
+        heard(io, gen);
         logged(io, gen, result->last);
         if (result->cancelled) io_gen_cancel(io, gen);
         return;
     case FX_QUEUE_GAP:
+        heard(io, gen);
         status_add(io->opts.status, STATUS_GAPS, 1);
         resend_from(gen, result->last + 1);
         return;
@@ -74,9 +91,30 @@ void io_gen_answered(worker_io *io, struct gen *gen, uint32_t first,
         resend_from(gen, first);
         io_gen_cancel(io, gen);
         return;
-    default: /* lease lost, token differs, generation unknown: not ours to write any more */
-        gen_lost(io, gen);
+    case FX_QUEUE_LEASE_LOST:
+    case FX_QUEUE_NOT_FOUND:
+        if (!io_gen_restore(io, gen)) gen_lost(io, gen);
+        return;
+    default: /* a token differs: not ours to write any more */ gen_lost(io, gen);
     }
+}
+
+/* What an earlier worker logged and Redis lost has no log probabilities here: where they are wanted
+ * the lease runs out, and they are computed again. */
+void io_gen_restored(worker_io *io, struct gen *gen, const struct fx_write_result *result) {
+    bool known = result->last <= gen->have || gen->finish == FX_FINISH_CANCELLED;
+    bool whole = !gen->logprobs_each || result->last >= gen->logged;
+    if (result->status != FX_QUEUE_OK || !known || !whole) {
+        gen_lost(io, gen);
+        return;
+    }
+    heard(io, gen);
+    gen->renewed_ms = fx_clock_ms();
+    gen->sent = result->last;
+    status_add(io->opts.status, STATUS_RESTORED, 1);
+    fx_log(FX_LOG_WARN, FX_EVENT("restored"), FX_KI("logged", result->last),
+           FX_KI("tokens", gen->have));
+    if (result->cancelled) io_gen_cancel(io, gen);
 }
 
 static void on_append(void *ctx, size_t index, const struct fx_write_result *result,
@@ -101,8 +139,8 @@ static struct io_write *write_free(worker_io *io) {
 }
 
 static bool wants_append(const struct gen *gen) {
-    return gen->used && !gen->lost && !gen->finished && gen->finish != FX_FINISH_CANCELLED &&
-           gen->sent < gen->have;
+    return gen->used && !gen->lost && !gen->finished && !gen->restoring &&
+           gen->finish != FX_FINISH_CANCELLED && gen->sent < gen->have;
 }
 
 /* What an earlier worker generated has no log probabilities here; it goes on its own. */
@@ -126,8 +164,7 @@ static struct fx_append append_of(const worker_io *io, const struct gen *gen) {
 
 static size_t appends_gather(worker_io *io, struct io_write *write) {
     size_t rows = 0;
-    for (uint32_t i = 0; i < io->slots; i++) {
-        struct gen *gen = &io->gens[i];
+    for (struct gen *gen = NULL; (gen = io_gen_next(io, gen)) && rows < io->slots;) {
         if (!wants_append(gen)) continue;
         io->appends[rows] = append_of(io, gen);
         write->gens[rows] = gen;
@@ -154,7 +191,13 @@ static void send_appends(worker_io *io) {
 }
 
 static void ended(worker_io *io, struct gen *gen) {
+    heard(io, gen);
+    if (gen->kept) {
+        io_kept_finished(io, gen);
+        return;
+    }
     gen->finished = true;
+    gen->finished_ms = fx_clock_ms();
     enum status_number counter = gen->finish == FX_FINISH_CANCELLED ? STATUS_CANCELLED
                                  : gen->finish == FX_FINISH_ERROR   ? STATUS_FAILED
                                                                     : STATUS_FINISHED;
@@ -177,7 +220,7 @@ static void on_finish(void *ctx, const struct fx_write_result *result, const fx_
 static bool wants_finish(const struct gen *gen) {
     bool complete = gen->sent == gen->have || gen->finish == FX_FINISH_CANCELLED;
     return gen->used && gen->finish != FX_FINISH_NONE && complete && !gen->lost && !gen->finished &&
-           !gen->finishing;
+           !gen->finishing && !gen->restoring;
 }
 
 static const char *detail_of(const struct gen *gen) {
@@ -197,8 +240,8 @@ static void send_finish(worker_io *io, struct gen *gen) {
 void io_flush(worker_io *io) {
     if (!fx_redis_ready(io->redis)) return;
     send_appends(io);
-    for (uint32_t i = 0; i < io->slots; i++)
-        if (wants_finish(&io->gens[i])) send_finish(io, &io->gens[i]);
+    for (struct gen *gen = NULL; (gen = io_gen_next(io, gen));)
+        if (wants_finish(gen)) send_finish(io, gen);
 }
 
 static enum fx_finish finish_of(enum fx_engine_end end) {
