@@ -78,14 +78,15 @@ static void resubmit(struct gw_choice *choice) {
     struct gw_problem problem;
     if (choice->submitting) return;
     bool whole = !visit->rejoin || visit->rejoin->whole;
-    if (++choice->resubmits > RESUBMITS_MAX) {
+    if (choice->resubmits >= RESUBMITS_MAX) {
         gw_problem_set(&problem, GW_FAILED, NULL, "the generation was lost");
         gw_generation_fail(visit, &problem);
         return;
     }
-    if (!whole) return; /* its worker still may log it again */
-    gw_count(&visit->gateway->metrics.resubmitted, 1);
-    gw_submit(choice);
+    if (whole)
+        gw_submit(choice);
+    else
+        choice->resubmits++; /* its worker still may log it again */
 }
 
 static void finish_count(struct gw_metrics *metrics, enum fx_finish finish) {
@@ -179,7 +180,8 @@ static bool has_begun(const struct gw_visit *visit) {
 static void submit_failed(struct gw_choice *choice, const struct fx_client_result *result) {
     struct gw_visit *visit = choice->visit;
     struct gw_problem problem;
-    if (has_begun(visit) && perhaps_done(result->code)) return; /* the watch asks again */
+    bool later = perhaps_done(result->code) || result->code == FX_RESOURCE_EXHAUSTED;
+    if (has_begun(visit) && later) return; /* the watch asks again */
     gw_problem_of_rpc(&problem, result->code, result->text, result->retry_after_ms, "scheduler");
     choice->submitted = perhaps_done(result->code);
     if (has_begun(visit)) {
@@ -206,7 +208,11 @@ void gw_generation_submitted(struct gw_choice *choice, const struct fx_client_re
     }
     choice->submitted = choice->has_seed = true;
     choice->seed = seed; /* should it be submitted again, it is the same generation */
-    if (has_begun(visit)) return;
+    if (has_begun(visit)) {
+        choice->resubmits++;
+        gw_count(&metrics->resubmitted, 1);
+        return;
+    }
     gw_count(&metrics->generations, 1);
     if (++visit->choices_admitted < visit->choice_count) return;
     gw_count(&metrics->prompt_tokens, visit->prompt.len);
