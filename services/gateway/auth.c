@@ -1,6 +1,7 @@
 #include "services/gateway/auth.h"
 #include <stdio.h>
 #include <strings.h>
+#include <sys/queue.h>
 #include "common/base/clock.h"
 #include "common/base/heap.h"
 #include "fractal/v1/tenant.pb-c.h"
@@ -12,21 +13,29 @@ struct entry {
     struct gw_identity who;
 };
 
-struct gw_auth {
-    struct gw_auth_opts opts;
-    fx_redis_sub *revoked;
-    bool hears;     /* revocations reach us */
-    uint64_t drops; /* an answer to a question from before a drop is not kept */
-    struct entry entries[GW_AUTH_ENTRIES];
+/* Somebody who waits for a question's answer. */
+struct waiter {
+    STAILQ_ENTRY(waiter) entry;
+    gw_auth_done done;
+    void *ctx;
 };
 
-/* One question under way. */
+/* One question under way: who has the same one meanwhile waits with it. */
 struct asking {
+    LIST_ENTRY(asking) entry;
     struct gw_auth *auth;
     uint8_t digest[FX_SHA256_BYTES];
     uint64_t asked_ms, drops;
-    gw_auth_done done;
-    void *ctx;
+    STAILQ_HEAD(, waiter) waiters;
+};
+
+struct gw_auth {
+    struct gw_auth_opts opts;
+    fx_redis_sub *revoked;
+    bool hears;                /* revocations reach us */
+    uint64_t drops;            /* an answer to a question from before a drop is not kept */
+    LIST_HEAD(, asking) asked; /* at most as many as the client has calls */
+    struct entry entries[GW_AUTH_ENTRIES];
 };
 
 /* -- cache -- */
@@ -133,10 +142,16 @@ bool gw_auth_key_of(fx_span value, fx_span key, fx_span *out, struct gw_problem 
 
 static void answer(struct asking *asking, const struct gw_identity *who,
                    const struct gw_problem *problem) {
-    gw_auth_done done = asking->done;
-    void *ctx = asking->ctx;
+    struct waiter *waiter;
+    LIST_REMOVE(asking, entry);
+    while ((waiter = STAILQ_FIRST(&asking->waiters))) {
+        gw_auth_done done = waiter->done;
+        void *ctx = waiter->ctx;
+        STAILQ_REMOVE_HEAD(&asking->waiters, entry);
+        free(waiter);
+        done(ctx, who, problem);
+    }
     free(asking);
-    done(ctx, who, problem);
 }
 
 static struct gw_limit limit_of(const Fractal__V1__Limits *limits) {
@@ -199,6 +214,32 @@ static FX_MUST bool ask(struct gw_auth *auth, const char *key, const fx_trace *t
     return fx_client_start(auth->opts.tenant, &request, NULL, &(fx_error){0});
 }
 
+/* The question about this key that is under way. An answer to one from before a revocation may be
+ * the old one. */
+static struct asking *asked_find(struct gw_auth *auth, const uint8_t *digest) {
+    struct asking *asking;
+    LIST_FOREACH(asking, &auth->asked, entry)
+    if (asking->drops == auth->drops && memcmp(asking->digest, digest, FX_SHA256_BYTES) == 0)
+        return asking;
+    return NULL;
+}
+
+/* NULL: it can't be asked. */
+static struct asking *asked_new(struct gw_auth *auth, const char *key,
+                                const uint8_t digest[FX_SHA256_BYTES], const fx_trace *trace) {
+    struct asking *asking = fx_alloc(1, sizeof *asking);
+    if (!asking) return NULL;
+    *asking = (struct asking){.auth = auth, .asked_ms = fx_clock_ms(), .drops = auth->drops};
+    memcpy(asking->digest, digest, sizeof asking->digest);
+    STAILQ_INIT(&asking->waiters);
+    if (!ask(auth, key, trace, asking)) {
+        free(asking);
+        return NULL;
+    }
+    LIST_INSERT_HEAD(&auth->asked, asking, entry);
+    return asking;
+}
+
 /* From the cache, else by a question; `key` NULL: only its digest is known. */
 static void check(struct gw_auth *auth, const char *key, const uint8_t digest[FX_SHA256_BYTES],
                   const fx_trace *trace, gw_auth_done done, void *ctx) {
@@ -210,17 +251,15 @@ static void check(struct gw_auth *auth, const char *key, const uint8_t digest[FX
         done(ctx, &who, NULL);
         return;
     }
-    struct asking *asking = fx_alloc(1, sizeof *asking);
+    struct waiter *waiter = fx_alloc(1, sizeof *waiter);
+    struct asking *asking = waiter ? asked_find(auth, digest) : NULL;
+    if (waiter && !asking) asking = asked_new(auth, key, digest, trace);
     if (asking) {
-        *asking = (struct asking){.auth = auth,
-                                  .asked_ms = fx_clock_ms(),
-                                  .drops = auth->drops,
-                                  .done = done,
-                                  .ctx = ctx};
-        memcpy(asking->digest, digest, sizeof asking->digest);
-        if (ask(auth, key, trace, asking)) return;
+        *waiter = (struct waiter){.done = done, .ctx = ctx};
+        STAILQ_INSERT_TAIL(&asking->waiters, waiter, entry);
+        return;
     }
-    free(asking);
+    free(waiter);
     gw_count(&auth->opts.metrics->auth_errors, 1);
     gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "API keys can't be checked at the moment");
     done(ctx, NULL, &problem);

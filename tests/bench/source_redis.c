@@ -147,6 +147,11 @@ static void do_config(struct source_link *link, const struct words *words) {
                    "$3\r\nyes\r\n$11\r\nappendfsync\r\n$6\r\nalways\r\n");
 }
 
+static void do_info(struct source_link *link, const struct words *words) {
+    (void)words;
+    put_bulk(link, fx_span_str("# Server\r\nredis_version:7.0.15\r\nrun_id:bench\r\n"));
+}
+
 static void subscription_put(struct source_link *link, const char *kind, fx_span channel) {
     put_text(link, "*3\r\n");
     put_bulk(link, fx_span_str(kind));
@@ -228,6 +233,7 @@ static const struct {
     {"PING",        do_ping       },
     {"CONFIG",      do_config     },
     {"FUNCTION",    do_ok         },
+    {"INFO",        do_info       },
     {"SELECT",      do_ok         },
 };
 
