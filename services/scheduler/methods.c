@@ -9,6 +9,8 @@
 const struct fx_method scheduler_methods[] = {
     ROW("SubmitGeneration", submit_generation, submit_generation_request, 5000,
         SCHEDULER_REQUEST_BYTES_MAX),
+    ROW("SubmitGenerations", submit_generations, submit_generations_request, 5000,
+        SCHEDULER_REQUEST_BYTES_MAX),
     ROW("CancelGeneration", cancel_generation, cancel_generation_request, 5000, 1024),
     ROW("GetGeneration", get_generation, get_generation_request, 5000, 1024),
     ROW("QueueStats", queue_stats, queue_stats_request, 5000, 1024),

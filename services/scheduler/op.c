@@ -2,8 +2,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { RETRY_AFTER_MS = 1000 };
-
 struct op *op_new(fx_call *call, const void *request, void *app) {
     struct op *op = fx_arena_alloc(fx_call_arena(call), sizeof *op);
     if (!op) {
@@ -24,7 +22,8 @@ static void run(void *user) {
 void op_post(struct op *op, void (*start)(struct op *op)) {
     op->start = start;
     if (!fx_loop_post(op->app->loop, run, op))
-        op_refuse(op, FX_RESOURCE_EXHAUSTED, RETRY_AFTER_MS, "too many requests wait; try again");
+        op_refuse(op, FX_RESOURCE_EXHAUSTED, OP_RETRY_AFTER_MS,
+                  "too many requests wait; try again");
 }
 
 void op_refuse(struct op *op, enum fx_code code, uint32_t retry_after_ms, const char *fmt, ...) {
@@ -42,7 +41,7 @@ void op_fail(struct op *op, const fx_error *err) {
     bool again = err->code == FX_UNAVAILABLE || err->code == FX_RESOURCE_EXHAUSTED ||
                  err->code == FX_CANCELLED;
     enum fx_code code = err->code == FX_CANCELLED ? FX_UNAVAILABLE : err->code;
-    op_refuse(op, code, again ? RETRY_AFTER_MS : 0, "%s", err->text);
+    op_refuse(op, code, again ? OP_RETRY_AFTER_MS : 0, "%s", err->text);
 }
 
 void *op_alloc(struct op *op, size_t count, size_t size) {

@@ -2,12 +2,15 @@
 #include "fractal/v1/scheduler.pb-c.h"
 #include "services/scheduler/app.h"
 
+enum { OP_RETRY_AFTER_MS = 1000 };
+
 /** One call on its way over the loop to Redis and back; lives in the call's arena. */
 struct op {
     struct scheduler_app *app;
     fx_call *call;
     const void *request;
     void (*start)(struct op *op);
+    void *user; /* of the method */
     fx_gen_id id;
     uint32_t model;
     /* QueueStats over all models */
@@ -28,4 +31,5 @@ void *op_alloc(struct op *op, size_t count, size_t size);
 FX_MUST bool id_read(ProtobufCBinaryData bytes, fx_gen_id *out, fx_error *err);
 
 /* The handlers of scheduler_methods. */
-fx_handler submit_generation, cancel_generation, get_generation, queue_stats, register_worker;
+fx_handler submit_generation, submit_generations, cancel_generation, get_generation, queue_stats,
+    register_worker;

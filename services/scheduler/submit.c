@@ -1,21 +1,9 @@
-#include "common/base/clock.h"
-#include "common/base/hash.h"
-#include "common/rpc/pb.h"
-#include "services/scheduler/op.h"
+/* SubmitGeneration and SubmitGenerations: the first is the second with one group of one. */
+#include "services/scheduler/group.h"
 
-enum {
-    WEIGHT_MAX = 1000,
-    NO_WORKER_RETRY_MS = 2000,
-    FULL_RETRY_MIN_MS = 1000,
-    FULL_RETRY_MAX_MS = 30000,
-    TURN_MS = 500, /* a guess of how long one generation holds its slot */
-};
+enum { WEIGHT_MAX = 1000 };
 
 typedef Fractal__V1__GenerationTask task_type;
-
-static const Fractal__V1__SubmitGenerationRequest *request_of(const struct op *op) {
-    return op->request;
-}
 
 /* ---- checks that need no Redis ---- */
 
@@ -50,141 +38,135 @@ static FX_MUST bool task_check(const task_type *task, uint32_t weight, fx_error 
            sampling_check(task->sampling, err);
 }
 
-/* ---- the submission ---- */
-
-static uint32_t full_retry_ms(const struct model *model) {
-    uint64_t slots = model && model->stats.slots ? model->stats.slots : 1;
-    uint64_t ms = model ? model->stats.waiting * TURN_MS / slots : 0;
-    if (ms < FULL_RETRY_MIN_MS) return FULL_RETRY_MIN_MS;
-    return ms > FULL_RETRY_MAX_MS ? FULL_RETRY_MAX_MS : (uint32_t)ms;
+/* What one group says, into `group`. */
+static FX_MUST bool group_read(struct group *group, const Fractal__V1__GenerationGroup *from,
+                               fx_error *err) {
+    group->task = from->task;
+    group->weight = from->tenant_weight;
+    if (!task_check(from->task, from->tenant_weight, err) ||
+        !bounded("choices", from->n_choices, 1, CHOICES_MAX, err))
+        return false;
+    group->count = (uint32_t)from->n_choices;
+    for (uint32_t i = 0; i < group->count; i++) {
+        group->choices[i] = from->choices[i]->choice;
+        if (!id_read(from->choices[i]->id, &group->members[i].id, err)) return false;
+        for (uint32_t j = 0; j < i; j++)
+            if (memcmp(&group->members[i].id, &group->members[j].id, FX_GEN_ID_BYTES) == 0)
+                return fx_fail(err, FX_INVALID_ARGUMENT, "id: twice in one group");
+    }
+    return true;
 }
 
-static void refuse_full(struct op *op, const char *whose) {
-    op->app->refused_full++;
-    op_refuse(op, FX_RESOURCE_EXHAUSTED, full_retry_ms(model_find(op->app, op->model)),
-              "the queue of this %s is full", whose);
+/* ---- the call ---- */
+
+/* `left` counts the handler too: what refuses a group at once does not end the call under it. */
+static void give_up_one(struct submission *submission) {
+    if (--submission->left == 0) submission->end(submission);
 }
 
-static void reply_seed(struct op *op, const struct fx_submit_result *result) {
+static void start(struct op *op) {
+    struct submission *submission = op->user;
+    for (uint32_t i = 0; i < submission->count; i++)
+        if (!submission->groups[i].ended) group_start(&submission->groups[i]);
+    give_up_one(submission);
+}
+
+static void begin(struct submission *submission) {
+    if (submission->left == 1)
+        give_up_one(submission); /* nothing is left to be asked for */
+    else
+        op_post(submission->op, start);
+}
+
+static FX_MUST bool group_alloc(struct group *group, struct submission *submission,
+                                size_t choices) {
+    size_t count = choices && choices <= CHOICES_MAX ? choices : 1;
+    group->submission = submission;
+    fractal__v1__group_result__init(&group->result);
+    group->members = op_alloc(submission->op, count, sizeof *group->members);
+    if (group->members) group->choices = op_alloc(submission->op, count, sizeof *group->choices);
+    if (group->choices)
+        group->result.seeds = op_alloc(submission->op, count, sizeof *group->result.seeds);
+    return group->result.seeds != NULL;
+}
+
+/* False: the call has ended. */
+static FX_MUST bool group_add(struct submission *submission,
+                              const Fractal__V1__GenerationGroup *from) {
+    struct group *group = &submission->groups[submission->count++];
+    fx_error err = {0};
+    if (!group_alloc(group, submission, from->n_choices)) return false;
+    submission->left++;
+    if (group_read(group, from, &err)) return true;
+    submission->op->app->refused_invalid += group->count ? group->count : 1;
+    group_refuse(group, &err, 0);
+    return true;
+}
+
+static struct submission *submission_new(fx_call *call, const void *request, void *app,
+                                         size_t count, void (*end)(struct submission *)) {
+    struct op *op = op_new(call, request, app);
+    struct submission *submission = op ? op_alloc(op, 1, sizeof *submission) : NULL;
+    if (!submission) return NULL;
+    *submission = (struct submission){.op = op, .left = 1, .end = end};
+    submission->groups = op_alloc(op, count, sizeof *submission->groups);
+    if (!submission->groups) return NULL;
+    op->user = submission;
+    return submission;
+}
+
+/* ---- SubmitGeneration ---- */
+
+static void end_one(struct submission *submission) {
+    const Fractal__V1__GroupResult *result = &submission->groups[0].result;
     Fractal__V1__SubmitGenerationReply reply = FRACTAL__V1__SUBMIT_GENERATION_REPLY__INIT;
-    if (result->repeated)
-        op->app->repeated++;
-    else
-        op->app->admitted++;
-    reply.seed = result->seed;
-    fx_call_reply(op->call, &reply);
-}
-
-static void on_submitted(void *ctx, const struct fx_submit_result *result, const fx_error *err) {
-    struct op *op = ctx;
-    if (err)
-        op_fail(op, err);
-    else if (result->status == FX_QUEUE_MODEL_FULL)
-        refuse_full(op, "model");
-    else if (result->status == FX_QUEUE_TENANT_FULL)
-        refuse_full(op, "tenant");
-    else if (result->status == FX_QUEUE_TAKEN)
-        op_refuse(op, FX_ALREADY_EXISTS, 0, "id: taken by another tenant");
-    else
-        reply_seed(op, result);
-}
-
-/* The task with its seed inside. The request is in the call's arena and ours to change. */
-static FX_MUST bool task_pack(struct op *op, uint64_t *seed, fx_span *out, fx_error *err) {
-    task_type *task = request_of(op)->task;
-    if (!task->sampling) {
-        task->sampling = fx_arena_alloc(fx_call_arena(op->call), sizeof *task->sampling);
-        if (!task->sampling) return fx_fail(err, FX_RESOURCE_EXHAUSTED, "the task is too large");
-        fractal__v1__sampling_params__init(task->sampling);
-    }
-    if (task->sampling->seed_presence_case != FRACTAL__V1__SAMPLING_PARAMS__SEED_PRESENCE_SEED) {
-        task->sampling->seed_presence_case = FRACTAL__V1__SAMPLING_PARAMS__SEED_PRESENCE_SEED;
-        fx_random(&task->sampling->seed, sizeof task->sampling->seed);
-    }
-    if (!task->submitted_ms) task->submitted_ms = fx_wall_ms();
-    *seed = task->sampling->seed;
-    return fx_pb_pack(task, fx_call_arena(op->call), out, err);
-}
-
-/* What is kept of the task when it has ended, for those who come back for its answer. */
-static FX_MUST bool about_pack(struct op *op, fx_span *out, fx_error *err) {
-    task_type about = *request_of(op)->task;
-    Fractal__V1__SamplingParams sampling = *about.sampling;
-    about.n_prompt_ids = sampling.n_logit_bias = 0;
-    about.sampling = &sampling;
-    return fx_pb_pack(&about, fx_call_arena(op->call), out, err);
-}
-
-static FX_MUST bool submit_send(struct op *op, fx_error *err) {
-    const task_type *task = request_of(op)->task;
-    struct fx_submit submit = {
-        .model = op->model,
-        .tenant = task->tenant,
-        .weight = request_of(op)->tenant_weight,
-        .id = op->id,
-        .prompt_tokens = (uint32_t)task->n_prompt_ids,
-        .expected_tokens =
-            task->max_tokens < EXPECTED_TOKENS_MAX ? task->max_tokens : EXPECTED_TOKENS_MAX,
-    };
-    return task_pack(op, &submit.seed, &submit.task, err) && about_pack(op, &submit.about, err) &&
-           fx_queue_submit(op->app->queue, &submit, on_submitted, op, err);
-}
-
-/* ---- is there a worker that can take it? ---- */
-
-static void judge(struct op *op, const struct fx_queue_stats *stats) {
-    const task_type *task = request_of(op)->task;
-    uint64_t tokens = (uint64_t)task->n_prompt_ids + task->max_tokens;
-    fx_error err;
-    if (!stats->workers) {
-        op->app->refused_no_worker++;
-        op_refuse(op, FX_UNAVAILABLE, NO_WORKER_RETRY_MS, "no worker serves this model now");
-    } else if (tokens > stats->context_max) {
-        op->app->refused_invalid++;
-        op_refuse(op, FX_INVALID_ARGUMENT, 0,
-                  "prompt_ids and max_tokens: %llu tokens, the context holds %u",
-                  (unsigned long long)tokens, stats->context_max);
-    } else if (!submit_send(op, &err)) {
-        op_fail(op, &err);
-    }
-}
-
-static void on_stats(void *ctx, const struct fx_queue_stats *stats, const fx_error *err) {
-    struct op *op = ctx;
-    if (err) {
-        op_fail(op, err);
+    if (result->code) {
+        op_refuse(submission->op, (enum fx_code)result->code, result->retry_after_ms, "%s",
+                  result->text);
         return;
     }
-    struct model *model = stats->workers ? model_add(op->app, op->model, NULL) : NULL;
-    if (model) model_keep(model, stats);
-    if (stats->workers && !model) /* nobody here would dispatch it */
-        op_refuse(op, FX_RESOURCE_EXHAUSTED, NO_WORKER_RETRY_MS, "%d models are served already",
-                  FX_QUEUE_MODELS_MAX);
-    else
-        judge(op, stats);
-}
-
-/* Known numbers are good enough to admit; to refuse they are read again. */
-static void submit_start(struct op *op) {
-    const struct model *model = model_find(op->app, op->model);
-    fx_error err;
-    if (model && model_is_fresh(model) && model->stats.workers)
-        judge(op, &model->stats);
-    else if (!fx_queue_stats(op->app->queue, op->model, on_stats, op, &err))
-        op_fail(op, &err);
+    reply.seed = result->seeds[0];
+    fx_call_reply(submission->op->call, &reply);
 }
 
 void submit_generation(fx_call *call, const void *request, void *app) {
     const Fractal__V1__SubmitGenerationRequest *submit = request;
-    fx_error err = {0};
-    struct op *op = op_new(call, request, app);
-    if (!op) return;
-    if (!task_check(submit->task, submit->tenant_weight, &err) ||
-        !id_read(submit->task->id, &op->id, &err)) {
-        op->app->refused_invalid++;
-        op_fail(op, &err);
+    Fractal__V1__GenerationGroup group = FRACTAL__V1__GENERATION_GROUP__INIT;
+    Fractal__V1__GenerationChoice choice = FRACTAL__V1__GENERATION_CHOICE__INIT;
+    Fractal__V1__GenerationChoice *choices[] = {&choice};
+    struct submission *submission = submission_new(call, request, app, 1, end_one);
+    if (!submission) return;
+    group.task = submit->task;
+    group.tenant_weight = submit->tenant_weight;
+    group.choices = choices;
+    group.n_choices = 1;
+    if (submit->task) choice.id = submit->task->id;
+    if (submit->task && submit->task->sampling) choice.choice = submit->task->sampling->choice;
+    if (group_add(submission, &group)) begin(submission);
+}
+
+/* ---- SubmitGenerations ---- */
+
+static void end_all(struct submission *submission) {
+    Fractal__V1__SubmitGenerationsReply reply = FRACTAL__V1__SUBMIT_GENERATIONS_REPLY__INIT;
+    Fractal__V1__GroupResult *results[GROUPS_MAX];
+    for (uint32_t i = 0; i < submission->count; i++)
+        results[i] = &submission->groups[i].result;
+    reply.results = results;
+    reply.n_results = submission->count;
+    fx_call_reply(submission->op->call, &reply);
+}
+
+void submit_generations(fx_call *call, const void *request, void *app) {
+    const Fractal__V1__SubmitGenerationsRequest *submit = request;
+    if (!submit->n_groups || submit->n_groups > GROUPS_MAX) {
+        fx_call_fail(call, FX_INVALID_ARGUMENT, "groups: %zu is not in 1..%d", submit->n_groups,
+                     GROUPS_MAX);
         return;
     }
-    op->model = submit->task->model;
-    op_post(op, submit_start);
+    struct submission *submission = submission_new(call, request, app, submit->n_groups, end_all);
+    if (!submission) return;
+    for (size_t i = 0; i < submit->n_groups; i++)
+        if (!group_add(submission, submit->groups[i])) return;
+    begin(submission);
 }
