@@ -161,7 +161,7 @@ static struct gen *gen_run(struct bench *bench, const fx_tokenizer *tokenizer, c
     gen->max_tokens = STOP_TOKENS;
     gen->logged = gen->have = logged;
     if (logged) memcpy(gen_tokens(gen), tokens, logged * sizeof(*tokens));
-    if (stop) assert_true(gen_stop_init(&gen->stop, tokenizer, &stop, 1, &(fx_error){0}));
+    if (stop) assert_true(gen_stop_init(&gen->stop, tokenizer, &stop, 1, false, &(fx_error){0}));
     engine_thread_order(bench->thread, (struct order){ORDER_ADD, gen});
     wait_for_all(bench);
     gen_free(gen);
