@@ -55,6 +55,13 @@ static int on_body(llhttp_t *parser, const char *at, size_t len) {
     return HPE_OK;
 }
 
+/* A chunk that can't fit is refused before its bytes come. */
+static int on_chunk_header(llhttp_t *parser) {
+    const struct fx_http_conn *conn = parser->data;
+    uint64_t left = conn->server->opts.body_bytes_max - conn->body_len;
+    return parser->content_length > left ? body_overflow(parser->data, 413) : HPE_OK;
+}
+
 /* An upgrade is offered, never taken: the request goes on as HTTP/1.1. */
 static int on_headers_complete(llhttp_t *parser) {
     parser->upgrade = 0;
@@ -69,6 +76,7 @@ static int on_message_complete(llhttp_t *parser) {
 void fx_http__receive_settings(llhttp_settings_t *settings) {
     llhttp_settings_init(settings);
     settings->on_body = on_body;
+    settings->on_chunk_header = on_chunk_header;
     settings->on_headers_complete = on_headers_complete;
     settings->on_message_complete = on_message_complete;
 }
