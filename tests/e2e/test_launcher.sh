@@ -269,22 +269,40 @@ packages_that_cannot_be_installed() {
 
 said() { grep -qF "$1" "$WORK/err"; }
 
-# Ctrl-C at each of its steps.
+# A PATH whose setsid stops the scheduler before it starts the gateway: the first answer waits.
+held_scheduler() {
+    local fakes=$WORK/held
+    [ -d "$fakes" ] || mkdir "$fakes"
+    cat >"$fakes/setsid" <<EOF
+#!/bin/sh
+case "\$*" in *fractal-gateway) kill -STOP \$(cut -d' ' -f1 "$DATA/run/scheduler-0.pid") ;; esac
+exec $(command -v setsid) "\$@"
+EOF
+    chmod 755 "$fakes/setsid"
+    echo "$fakes:$PATH"
+}
+
+# interrupt STEP: Ctrl-C when `up` says it is there.
+interrupt() {
+    local up path=$PATH status=0
+    checkout
+    [ "$1" != 'a first answer' ] || path=$(held_scheduler)
+    : >"$WORK/err"
+    child env PATH="$path" "${UP[@]}" >"$WORK/out" 2>"$WORK/err"
+    up=$!
+    within $STEP_S said "$1"
+    kill -INT -- "-$up"
+    [ "$path" = "$PATH" ] || kill -CONT "$(cut -d' ' -f1 "$DATA/run/scheduler-0.pid")"
+    wait $up || status=$?
+    OUT=$(<"$WORK/out") ERR=$(<"$WORK/err")
+    [ $status -eq 130 ] || fail "interrupted at '$1' it ends with $status"
+    assert_nothing_left
+}
+
 interrupted_up() {
-    local step status
+    local step
     for step in 'building' 'starting Redis' 'importing' 'starting scheduler' 'a first answer'; do
-        checkout
-        : >"$WORK/err"
-        child "${UP[@]}" >"$WORK/out" 2>"$WORK/err"
-        within $STEP_S said "$step"
-        kill -INT -- "-$!"
-        status=0
-        wait $! || status=$?
-        OUT=$(<"$WORK/out") ERR=$(<"$WORK/err")
-        # The answer takes some 60 ms: `up` may have ended well before the signal came.
-        if [ "$step$status" = 'a first answer0' ]; then ok fractal down; status=130; fi
-        [ $status -eq 130 ] || fail "interrupted at '$step' it ends with $status"
-        assert_nothing_left
+        interrupt "$step"
     done
 }
 
