@@ -18,6 +18,8 @@ enum {
     METADATA_BYTES_MAX = 16 * 1024,
     HANDSHAKE_MS = 10000,
     STALL_MS_DEFAULT = 30000,
+    QUOTA_MESSAGES = 32, /* of the largest size, at once */
+    QUOTA_LEAST = 64 * 1024 * 1024,
 };
 
 static bool is_loopback(const char *address) {
@@ -67,7 +69,17 @@ static void opts_default(struct fx_server_opts *opts) {
     if (!opts->stall_ms_max) opts->stall_ms_max = STALL_MS_DEFAULT;
 }
 
+/* Core buffers a message as long as it says it is, before its limit is looked at: what all of them
+ * may hold is bounded here. Past it core closes windows, then streams. */
+static grpc_resource_quota *quota_create(const struct fx_server_opts *opts) {
+    grpc_resource_quota *quota = grpc_resource_quota_create("fx_server");
+    size_t bytes = QUOTA_MESSAGES * (size_t)opts->message_bytes_max;
+    grpc_resource_quota_resize(quota, bytes > QUOTA_LEAST ? bytes : QUOTA_LEAST);
+    return quota;
+}
+
 static grpc_server *core_create(const struct fx_server_opts *opts) {
+    grpc_resource_quota *quota = quota_create(opts);
     grpc_arg args[] = {
         fx_rpc__arg_int(GRPC_ARG_ALLOW_REUSEPORT, 0), /* a second server is an error, not a twin */
         fx_rpc__arg_int(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, (int)opts->message_bytes_max),
@@ -79,9 +91,14 @@ static grpc_server *core_create(const struct fx_server_opts *opts) {
         fx_rpc__arg_int(GRPC_ARG_KEEPALIVE_TIME_MS, KEEPALIVE_MS),
         fx_rpc__arg_int(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, KEEPALIVE_TIMEOUT_MS),
         fx_rpc__arg_int(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, HANDSHAKE_MS),
+        {GRPC_ARG_POINTER,
+                                                              (char *)(uintptr_t)GRPC_ARG_RESOURCE_QUOTA,
+                                                              {.pointer = {quota, grpc_resource_quota_arg_vtable()}}},
     };
     grpc_channel_args all = {FX_COUNT(args), args};
-    return grpc_server_create(&all, NULL);
+    grpc_server *core = grpc_server_create(&all, NULL);
+    grpc_resource_quota_unref(quota);
+    return core;
 }
 
 static FX_MUST bool bind_port(fx_server *server, fx_error *err) {
