@@ -43,7 +43,7 @@ local MODEL_FULL, TENANT_FULL, TAKEN = 6, 7, 8
 local QUEUED, DISPATCHED, RUNNING, FINISHED, STATE_CANCELLED, FAILED = 1, 2, 3, 4, 5, 6
 local REASON_CANCELLED, REASON_ERROR = 3, 4
 local WORKERS_MAX, WORKER_KEPT_MS = 256, 60000
-local DEAD_MAX = 1000
+local DEAD_MAX, FORGET_MAX = 1000, 1000
 local BEAT_MS, SILENCE_MS = 500, 1500
 
 -- redis.call is not there yet while the library loads.
@@ -111,10 +111,10 @@ end
 
 -- ---- the task stream ----
 
+local rebuild
+
 local function enqueue(k, id, epoch)
-  if call('EXISTS', k.tasks) == 0 then
-    call('XGROUP', 'CREATE', k.tasks, 'w', '0', 'MKSTREAM', 'ENTRIESREAD', 0)
-  end
+  if call('EXISTS', k.tasks) == 0 then rebuild(k) end
   local entry = call('HINCRBY', k.meta, 'entry', 1)
   call('XADD', k.tasks, string.format('%.0f-0', entry), 'g', id, 'e', epoch)
   call('ZADD', k.ready, entry, id)
@@ -125,8 +125,8 @@ local function acknowledge(k, entry)
   call('XACK', k.tasks, 'w', entry .. '-0')
 end
 
--- The stream or its group is gone, or not what `ready` says: made again from `ready`.
-local function rebuild(k)
+-- The stream or its group is not there, or not what `ready` says: made from `ready`.
+function rebuild(k)
   local waiting, last = call('ZRANGE', k.ready, 0, -1), number(call('HGET', k.meta, 'entry'))
   call('DEL', k.tasks, k.ready)
   call('HSET', k.meta, 'taken', last)
@@ -510,6 +510,15 @@ local function reclaim_one(k, g, id, fruitless_max)
   return false
 end
 
+-- Its hash, and with it the number of its entry, is lost.
+local function forget(k, id)
+  call('ZREM', k.leases, id)
+  for _, entry in ipairs(call('XRANGE', k.tasks, '-', '+', 'COUNT', FORGET_MAX)) do
+    if entry[2][2] == id then call('XACK', k.tasks, 'w', entry[1]) end
+  end
+  trim(k)
+end
+
 local function reclaim(keys, args)
   local k = {tasks = keys[1], ready = keys[2], leases = keys[3], meta = keys[4], tenants = keys[5],
     debt = keys[6], dead = keys[7]}
@@ -522,7 +531,7 @@ local function reclaim(keys, args)
       k.gen, k.log, k.hint = keys[6 + 2 * i], keys[7 + 2 * i], args[5 + 2 * i]
       local g = gen_read(k.gen)
       if not g then
-        call('ZREM', k.leases, id)
+        forget(k, id)
       elseif reclaim_one(k, g, id, tonumber(args[1])) then
         requeued = requeued + 1
       else

@@ -42,7 +42,7 @@ struct fx_redis_opts {
     uint32_t inflight_max;     /* commands without a reply; 0 = 4096 */
     uint32_t output_bytes_max; /* unsent bytes; 0 = 32 MiB */
     uint32_t channels_max;     /* subscriptions; 0 = 8192 */
-    uint32_t timeout_ms;       /* a reply later than this drops the connection; 0 = 5000 */
+    uint32_t timeout_ms;       /* a reply later than this drops the connection; 0 = 7000 */
     uint32_t backoff_min_ms;   /* 0 = 50 */
     uint32_t backoff_max_ms;   /* 0 = 1000 */
     void (*on_report)(void *ctx, const struct fx_redis_report *report); /* may be NULL */
