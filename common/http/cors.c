@@ -96,7 +96,7 @@ static bool is_on(const struct fx_http_conn *conn) {
 /* What allow-origin says to this request; empty: nothing. */
 static fx_span allowed(const struct fx_http_conn *conn) {
     const char *origins = conn->server->opts.cors.origins;
-    fx_span sent = fx_http_header(&conn->request, "origin"), one;
+    fx_span sent = fx_http_header(fx_http__request(conn), "origin"), one;
     if (!sent.len) return (fx_span){0};
     if (strcmp(origins, "*") == 0) return fx_span_str("*");
     while (next_origin(&origins, &one))
@@ -128,9 +128,10 @@ static bool names_are_good(fx_span names) {
 
 bool fx_http__cors_preflight(struct fx_http_conn *conn) {
     const struct fx_http_cors *cors = &conn->server->opts.cors;
-    fx_span names = fx_http_header(&conn->request, "access-control-request-headers");
-    if (!is_on(conn) || conn->request.method != FX_HTTP_OPTIONS || !allowed(conn).len) return false;
-    if (!fx_http_header(&conn->request, "access-control-request-method").len) return false;
+    fx_span names = fx_http_header(conn->request, "access-control-request-headers");
+    if (!is_on(conn) || conn->request->method != FX_HTTP_OPTIONS || !allowed(conn).len)
+        return false;
+    if (!fx_http_header(conn->request, "access-control-request-method").len) return false;
     const struct fx_http_header headers[] = {
         header("access-control-allow-methods", fx_span_str(cors->methods)),
         header("access-control-allow-headers",

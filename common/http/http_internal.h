@@ -9,9 +9,8 @@
 /* Private to common/http: server, connection and call, one owner each, all on the loop's thread. */
 
 enum {
-    FX_HTTP_ARENA_REST = 16384, /* of a request's arena beside the head */
-    FX_HTTP_LINGER_MS = 2000,   /* after our last byte, so that the client reads it */
-    FX_HTTP_INPUT_MAX = 65536,  /* bytes read ahead of the parser */
+    FX_HTTP_LINGER_MS = 2000,  /* after our last byte, so that the client reads it */
+    FX_HTTP_INPUT_MAX = 65536, /* bytes read ahead of the parser */
     FX_HTTP_CORS_ANSWER_MAX = 3,
     FX_HTTP_UNSENT_MAX = 65536, /* bytes of replies not taken: no further request is begun */
 };
@@ -21,6 +20,8 @@ struct fx_http_call {
     bool active;    /* the handler owes an answer */
     bool streaming; /* the head is out, chunks follow */
     bool head_only; /* HEAD */
+    enum fx_http_method method;
+    fx_span target; /* in the connection's memory */
     unsigned status;
     uint64_t begun_us, body_bytes;
     void (*gone)(void *ctx);
@@ -52,14 +53,13 @@ struct fx_http_conn {
     uint64_t deadline_ms; /* 0: none */
     uint64_t written_ms;  /* last stream write */
     uint32_t ping_ms;
-    uint8_t *memory; /* the arena's; NULL between requests */
-    fx_arena arena;
+    uint8_t *memory; /* the request and its head, of a stream the target alone; NULL: neither */
     uint8_t *body;
     size_t body_len, body_cap, raw_body_len;
     llhttp_t parser;
     bool complete; /* llhttp saw the message's end */
     struct fx_http_framing framing;
-    struct fx_http_request request;
+    struct fx_http_request *request; /* in `memory`; NULL: its head is not whole, or it streams */
     struct fx_http_call call;
 };
 
@@ -92,8 +92,12 @@ void fx_http__conn_next(struct fx_http_conn *conn);
 void fx_http__receive_settings(llhttp_settings_t *settings);
 /** Reads what is there; starts calls. */
 void fx_http__receive(struct fx_http_conn *conn);
+/** The request, or an empty one. */
+const struct fx_http_request *fx_http__request(const struct fx_http_conn *conn);
 /** Frees what the request held. */
 void fx_http__request_free(struct fx_http_conn *conn);
+/** Frees what a stream no longer needs of it: all but the call's target. */
+void fx_http__request_shrink(struct fx_http_conn *conn);
 void fx_http__body_free(struct fx_http_conn *conn);
 
 /* cors.c */

@@ -3,22 +3,40 @@
 #include "common/base/heap.h"
 #include "common/http/http_internal.h"
 
-enum { BODY_FIRST_BYTES = 4096, RAW_BODY_FACTOR = 8, RAW_BODY_REST = 65536 };
+enum { BODY_FIRST_BYTES = 4096, RAW_BODY_FACTOR = 8, RAW_BODY_REST = 65536, ALIGN_BYTES = 16 };
 
 void fx_http__body_free(struct fx_http_conn *conn) {
     conn->server->bodies_bytes -= conn->body_cap;
     free(conn->body);
     conn->body = NULL;
     conn->body_len = conn->body_cap = 0;
-    conn->request.body = (fx_span){0};
+    if (conn->request) conn->request->body = (fx_span){0};
+}
+
+const struct fx_http_request *fx_http__request(const struct fx_http_conn *conn) {
+    static const struct fx_http_request none = {.method = FX_HTTP_METHOD_OTHER};
+    return conn->request ? conn->request : &none;
+}
+
+static void memory_free(struct fx_http_conn *conn) {
+    free(conn->memory);
+    conn->memory = NULL;
+    conn->request = NULL;
 }
 
 void fx_http__request_free(struct fx_http_conn *conn) {
     fx_http__body_free(conn);
-    if (!conn->memory) return;
-    fx_arena_done(&conn->arena);
-    free(conn->memory);
-    conn->memory = NULL;
+    memory_free(conn);
+}
+
+void fx_http__request_shrink(struct fx_http_conn *conn) {
+    fx_span *target = &conn->call.target;
+    uint8_t *kept = fx_alloc(1, target->len + 1);
+    if (!kept) return; /* then it stays as it is */
+    if (target->len) memcpy(kept, target->at, target->len);
+    fx_http__request_free(conn);
+    conn->memory = kept;
+    target->at = kept;
 }
 
 /* -- llhttp's callbacks -- */
@@ -84,7 +102,7 @@ void fx_http__receive_settings(llhttp_settings_t *settings) {
 /* -- body -- */
 
 static void call_start(struct fx_http_conn *conn) {
-    conn->request.body = (fx_span){conn->body, conn->body_len};
+    conn->request->body = (fx_span){conn->body, conn->body_len};
     conn->state = CONN_CALL;
     conn->deadline_ms = 0;
     conn->server->stats.requests++;
@@ -138,21 +156,15 @@ static void head_refuse(struct fx_http_conn *conn, unsigned status, const char *
     fx_http__refuse(conn, status, why);
 }
 
-static bool head_begin(struct fx_http_conn *conn) {
-    size_t size = (size_t)conn->server->opts.head_bytes_max + FX_HTTP_ARENA_REST;
-    conn->memory = fx_alloc(1, size);
-    if (!conn->memory) return false;
-    fx_arena_init(&conn->arena, conn->memory, size);
+static void head_begin(struct fx_http_conn *conn) {
     conn->state = CONN_HEAD;
     conn->deadline_ms = fx_clock_ms() + conn->server->opts.head_ms_max;
     conn->line_seen = conn->overflow = conn->complete = conn->close_after = false;
     conn->raw_body_len = 0;
-    conn->request = (struct fx_http_request){0};
     struct fx_http_conn *owner = conn->call.conn;
     conn->call = (struct fx_http_call){.conn = owner, .begun_us = fx_clock_us()};
     llhttp_init(&conn->parser, HTTP_REQUEST, &conn->server->parser_settings);
     conn->parser.data = conn;
-    return true;
 }
 
 /* A client that is refused by its first line need not finish its head. */
@@ -190,25 +202,45 @@ static bool body_expected(struct fx_http_conn *conn) {
     if (!fx_http__call_admit(conn)) return false;
     conn->state = CONN_BODY;
     conn->deadline_ms = fx_clock_ms() + conn->server->opts.body_ms_max;
-    if (f->expect_continue && (f->chunked || f->length) && !conn->request.http_1_0)
+    if (f->expect_continue && (f->chunked || f->length) && !conn->request->http_1_0)
         bufferevent_write(conn->bev, "HTTP/1.1 100 Continue\r\n\r\n", 25);
     return true;
 }
 
-static bool head_complete(struct fx_http_conn *conn, struct evbuffer *input, size_t len) {
-    uint8_t *head = fx_arena_alloc(&conn->arena, len);
-    unsigned status = 400;
-    fx_error err = {0};
+/* Memory for the request, its head, and the decoded segments of its path, which are no longer. */
+static FX_MUST bool request_alloc(struct fx_http_conn *conn, size_t len, fx_arena *rest) {
+    size_t size = 2 * len + ALIGN_BYTES * (FX_HTTP_SEGMENTS_MAX + 2);
+    conn->memory = fx_alloc(1, sizeof *conn->request + size);
+    if (!conn->memory) return false;
+    conn->request = (struct fx_http_request *)(void *)conn->memory;
+    fx_arena_init(rest, conn->memory + sizeof *conn->request, size);
+    return true;
+}
+
+/* False, and what to answer, when the head is not as it should be. */
+static FX_MUST bool head_parse(struct fx_http_conn *conn, struct evbuffer *input, size_t len,
+                               unsigned *status, fx_error *err) {
+    fx_arena arena;
     size_t taken;
+    *status = 503;
+    if (!request_alloc(conn, len, &arena))
+        return fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for the request");
+    *status = 400;
+    uint8_t *head = fx_arena_alloc(&arena, len);
     FX_ASSERT(head && evbuffer_copyout(input, head, len) == (ev_ssize_t)len);
     bool framed = feed(conn, (fx_span){head, len}, &taken);
-    if (!fx_http__head_parse(head, len, &conn->arena, &conn->request, &conn->framing, &status,
-                             &err)) {
+    bool ok = fx_http__head_parse(head, len, &arena, conn->request, &conn->framing, status, err);
+    fx_arena_done(&arena);
+    if (!ok) return false;
+    if (framed && taken == len) return true;
+    return fx_fail(err, FX_INVALID_ARGUMENT, "a malformed request");
+}
+
+static bool head_complete(struct fx_http_conn *conn, struct evbuffer *input, size_t len) {
+    unsigned status;
+    fx_error err = {0};
+    if (!head_parse(conn, input, len, &status, &err)) {
         head_refuse(conn, status, err.text);
-        return false;
-    }
-    if (!framed || taken != len) {
-        head_refuse(conn, 400, "a malformed request");
         return false;
     }
     evbuffer_drain(input, len);
@@ -223,10 +255,7 @@ static bool head_complete(struct fx_http_conn *conn, struct evbuffer *input, siz
 static bool head_read(struct fx_http_conn *conn, struct evbuffer *input) {
     if (conn->state == CONN_IDLE) {
         if (!skip_empty_lines(input)) return false;
-        if (!head_begin(conn)) {
-            fx_http__conn_cut(conn);
-            return false;
-        }
+        head_begin(conn);
     }
     if (!line_check(conn, input)) return false;
     size_t head_max = conn->server->opts.head_bytes_max;

@@ -67,9 +67,12 @@ static void id_set(struct fx_http_call *call, const struct fx_http_request *requ
 }
 
 static void call_open(struct fx_http_conn *conn) {
-    if (!*conn->call.id) id_set(&conn->call, &conn->request);
+    const struct fx_http_request *request = fx_http__request(conn);
+    if (!*conn->call.id) id_set(&conn->call, request);
     conn->call.active = true;
-    conn->call.head_only = conn->request.method == FX_HTTP_HEAD;
+    conn->call.method = request->method;
+    conn->call.target = request->target;
+    conn->call.head_only = request->method == FX_HTTP_HEAD;
 }
 
 bool fx_http__call_admit(struct fx_http_conn *conn) {
@@ -78,7 +81,7 @@ bool fx_http__call_admit(struct fx_http_conn *conn) {
     if (!server->opts.admit) return true;
     call_open(conn);
     conn->close_after = true; /* when it is refused: the body is on its way */
-    if (!server->opts.admit(server->opts.ctx, &conn->call, &conn->request)) return false;
+    if (!server->opts.admit(server->opts.ctx, &conn->call, conn->request)) return false;
     FX_ASSERT(conn->call.active);
     conn->call.active = false;
     conn->close_after = close_after;
@@ -89,7 +92,7 @@ void fx_http__call_begin(struct fx_http_conn *conn) {
     fx_http_server *server = conn->server;
     call_open(conn);
     if (fx_http__cors_preflight(conn)) return;
-    server->opts.request(server->opts.ctx, &conn->call, &conn->request);
+    server->opts.request(server->opts.ctx, &conn->call, conn->request);
 }
 
 void fx_http__call_done(struct fx_http_conn *conn, bool gone) {
@@ -101,8 +104,8 @@ void fx_http__call_done(struct fx_http_conn *conn, bool gone) {
     call->streaming = false;
     struct fx_http_access access = {
         .request_id = call->id,
-        .method = conn->request.method,
-        .target = conn->request.target,
+        .method = call->method,
+        .target = call->target,
         .status = call->status,
         .gone = gone,
         .duration_us = fx_clock_us() - call->begun_us,
@@ -113,10 +116,6 @@ void fx_http__call_done(struct fx_http_conn *conn, bool gone) {
 
 const char *fx_http_call_id(const fx_http_call *call) {
     return call->id;
-}
-
-fx_arena *fx_http_call_arena(fx_http_call *call) {
-    return &call->conn->arena;
 }
 
 void fx_http_call_drop_body(fx_http_call *call) {
@@ -191,7 +190,7 @@ void fx_http_stream_begin(fx_http_call *call, const struct fx_http_header *heade
                           uint32_t ping_ms) {
     struct fx_http_conn *conn = call->conn;
     struct evbuffer *out = bufferevent_get_output(conn->bev);
-    FX_ASSERT(call->active && !call->streaming && !conn->request.http_1_0);
+    FX_ASSERT(call->active && !call->streaming && !conn->request->http_1_0);
     head_write(call, 200, "text/event-stream; charset=utf-8", headers, count);
     header_write(out, "cache-control", fx_span_str("no-cache"));
     header_write(out, "x-accel-buffering", fx_span_str("no"));
@@ -201,6 +200,7 @@ void fx_http_stream_begin(fx_http_call *call, const struct fx_http_header *heade
     conn->server->stats.streams++;
     conn->ping_ms = ping_ms;
     conn->written_ms = fx_clock_ms();
+    fx_http__request_shrink(conn);
 }
 
 bool fx_http_stream_open(const fx_http_call *call) {

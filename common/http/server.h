@@ -45,7 +45,8 @@ struct fx_http_header {
     fx_span value;
 };
 
-/** A complete request. Borrowed: valid until its call ends (the body until it is dropped). */
+/** A complete request. Borrowed: valid until its call ends or its stream begins (the body until it
+ *  is dropped). */
 struct fx_http_request {
     enum fx_http_method method;
     fx_span target; /* as sent */
@@ -130,8 +131,6 @@ const char *fx_http_status_text(unsigned status);
 
 /** x-request-id of the reply: the client's if it is [A-Za-z0-9._-]{1,64}, else drawn. */
 const char *fx_http_call_id(const fx_http_call *call);
-/** The request's arena: what is left of head_bytes_max and a fixed rest; freed with the call. */
-fx_arena *fx_http_call_arena(fx_http_call *call);
 /** Frees the body before the call ends; request->body is gone with it. */
 void fx_http_call_drop_body(fx_http_call *call);
 /** `gone(ctx)` runs at once when the client hangs up or is cut before the call ended. A half-close
@@ -166,7 +165,7 @@ void fx_http_reply_problem(fx_http_call *call, const struct fx_http_problem *pro
 void fx_http_problem_json(const struct fx_http_problem *problem, fx_buf *out);
 
 /** 200 and an open chunked body of text/event-stream; the connection stays usable. `ping_ms` > 0:
- *  an SSE comment after so long without a write. */
+ *  an SSE comment after so long without a write. The request is gone: a stream lives long. */
 void fx_http_stream_begin(fx_http_call *call, const struct fx_http_header *headers, size_t count,
                           uint32_t ping_ms);
 bool fx_http_stream_open(const fx_http_call *call);

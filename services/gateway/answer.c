@@ -107,6 +107,7 @@ static void http_begin(struct gw_visit *visit) {
     if (!visit->request.stream) return;
     gw_visit_headers(visit, &headers);
     fx_http_stream_begin(visit->call, headers.at, headers.count, visit->gateway->config->ping_ms);
+    visit->http = NULL;
     news_send(visit, &(struct news){.visit = visit, .first = true});
 }
 

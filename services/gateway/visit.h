@@ -52,12 +52,21 @@ struct gw_place {
     bool end;       /* and its finish */
 };
 
+/** A question to the schedulers: choices of one visit that are admitted together. It lives in the
+ *  first of them. */
+struct gw_submission {
+    TAILQ_ENTRY(gw_submission) entry; /* while it waits to be sent */
+    struct gw_choice *first;
+    uint32_t count;
+};
+
 /** One of the answers to a request: a generation of its own. */
 struct gw_choice {
     struct gw_visit *visit;
     uint32_t index, resubmits;
     fx_gen_id id;
-    struct gw_place had; /* what a client that came back has: not sent again */
+    struct gw_place had;             /* what a client that came back has: not sent again */
+    struct gw_submission submission; /* while `submitting` */
     bool submitted, submitting, has_seed, ended;
     uint64_t seed;
     fx_watch *watch;
@@ -86,7 +95,7 @@ struct gw_visit {
     const struct gw_front *front;
     struct gw_rpc rpc;
     fx_http_call *call;                 /* NULL: answered, or the client left, or gRPC */
-    const struct fx_http_request *http; /* while there is a call */
+    const struct fx_http_request *http; /* while there is a call that has not begun */
     fx_trace trace;
     uint64_t begun_us;
     struct gw_identity who;
@@ -110,11 +119,11 @@ struct gw_visit {
     uint32_t max_tokens;       /* of each choice */
     struct gw_choice *choices; /* [choice_count]; NULL: no generation yet */
     uint32_t choice_count;
-    uint32_t choices_admitted; /* all of them: it has begun */
-    uint32_t choices_left;     /* that have not ended */
-    bool given_up;             /* the client left, or was told of an error */
-    uint32_t tokens;           /* of all choices, received so far */
-    uint64_t token_ms;         /* when the last came */
+    bool has_begun;        /* all of them are admitted */
+    uint32_t choices_left; /* that have not ended */
+    bool given_up;         /* the client left, or was told of an error */
+    uint32_t tokens;       /* of all choices, received so far */
+    uint64_t token_ms;     /* when the last came */
 };
 
 /** What is served at a path. */
@@ -215,10 +224,11 @@ void gw_generation_fail(struct gw_visit *visit, const struct gw_problem *problem
 void gw_generation_done(struct gw_visit *visit);
 /* cancel.c: tells the scheduler, or Redis itself when no scheduler answers. */
 void gw_cancel(struct gateway *gateway, uint32_t model, const fx_gen_id *id, const fx_trace *trace);
-/* submit.c: hands the task to a scheduler; gw_generation_submitted is told. */
-void gw_submit(struct gw_choice *choice);
-void gw_generation_submitted(struct gw_choice *choice, const struct fx_client_result *result,
-                             uint64_t seed);
+/* submit.c: hands choices first..first+count-1 to a scheduler; gw_generation_submitted is told:
+ * they were all admitted, or none. `seeds` [count] with OK. */
+void gw_submit(struct gw_choice *first, uint32_t count);
+void gw_generation_submitted(struct gw_choice *first, uint32_t count,
+                             const struct fx_client_result *result, const uint64_t *seeds);
 /* routes.c, for gw_http_front */
 bool gw_http_read(struct gw_visit *visit, struct gw_problem *problem);
 void gw_http_refuse(struct gw_visit *visit, const struct gw_problem *problem);
