@@ -127,7 +127,7 @@ void suite_open(struct suite *suite, const struct suite_opts *opts) {
     suite->opts.schedulers = or_one(opts->schedulers);
     suite->opts.gateways = or_one(opts->gateways);
     folder_make(suite);
-    redis_fixture_start(&suite->redis, NULL);
+    redis_fixture_start(&suite->redis, opts->redis_args);
     places_choose(suite);
     env_make(suite);
     suite_service_start(suite, &suite->tenant);

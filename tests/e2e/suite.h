@@ -18,6 +18,7 @@ struct suite_opts {
     uint32_t workers, schedulers, gateways;     /* 0 = 1; at most SUITE_MANY */
     const char *const *env, *const *worker_env; /* NAME=value, NULL at the end; or NULL */
     const char *dtype;                          /* NULL: int4 */
+    const char *const *redis_args;              /* of redis-server; or NULL */
     /* Where a service finds Redis; NULL: where it is. The text lives as long as the suite. */
     const char *(*redis_url)(const struct suite *suite, const char *program, uint32_t number);
 };
