@@ -10,7 +10,7 @@
 
 enum { HEAD_BYTES = 4096, READ_BYTES = 65536 };
 
-static void append(struct http_text *text, const char *bytes, size_t len) {
+void http_text_append(struct http_text *text, const char *bytes, size_t len) {
     if (text->len + len + 1 > text->cap) {
         text->cap = 2 * (text->len + len) + 256;
         text->at = realloc(text->at, text->cap);
@@ -24,17 +24,17 @@ static void append(struct http_text *text, const char *bytes, size_t len) {
 /* -- the parser tells -- */
 
 static int on_field(llhttp_t *parser, const char *at, size_t len) {
-    append(&((struct http_conn *)parser->data)->head, at, len);
+    http_text_append(&((struct http_conn *)parser->data)->head, at, len);
     return 0;
 }
 
 static int on_field_end(llhttp_t *parser) {
-    append(&((struct http_conn *)parser->data)->head, ": ", 2);
+    http_text_append(&((struct http_conn *)parser->data)->head, ": ", 2);
     return 0;
 }
 
 static int on_value_end(llhttp_t *parser) {
-    append(&((struct http_conn *)parser->data)->head, "\n", 1);
+    http_text_append(&((struct http_conn *)parser->data)->head, "\n", 1);
     return 0;
 }
 
@@ -44,7 +44,7 @@ static int on_head_end(llhttp_t *parser) {
 }
 
 static int on_body(llhttp_t *parser, const char *at, size_t len) {
-    append(&((struct http_conn *)parser->data)->body, at, len);
+    http_text_append(&((struct http_conn *)parser->data)->body, at, len);
     return 0;
 }
 
@@ -128,7 +128,7 @@ bool http_read(struct http_conn *conn, uint32_t ms, fx_error *err) {
     ssize_t got = recv(conn->fd, bytes, sizeof bytes, 0);
     if (got < 0) return fx_fail_errno(err, "read");
     if (got == 0) return read_end(conn, err);
-    append(&conn->raw, bytes, (size_t)got);
+    http_text_append(&conn->raw, bytes, (size_t)got);
     llhttp_errno_t broken = llhttp_execute(&conn->parser, bytes, (size_t)got);
     if (broken != HPE_OK)
         return fx_fail(err, FX_DATA_LOSS, "no HTTP: %s", llhttp_errno_name(broken));

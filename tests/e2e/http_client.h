@@ -37,5 +37,7 @@ FX_MUST bool http_send(struct http_conn *conn, const struct http_request *reques
 FX_MUST bool http_read(struct http_conn *conn, uint32_t ms, fx_error *err);
 /** To the end of the answer. */
 FX_MUST bool http_read_all(struct http_conn *conn, uint32_t ms, fx_error *err);
+/** More of a text, which is the caller's to free(). */
+void http_text_append(struct http_text *text, const char *bytes, size_t len);
 /** A header's value, name in any case; false: not there. */
 bool http_header(const struct http_conn *conn, const char *name, char *out, size_t cap);

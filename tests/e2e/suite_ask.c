@@ -154,14 +154,6 @@ bool stream_open(struct stream *stream, const struct suite *suite, const char *p
                    stream->conn.body.at ? stream->conn.body.at : "");
 }
 
-static void text_append(struct http_text *text, const char *more) {
-    size_t len = strlen(more);
-    text->at = realloc(text->at, text->len + len + 1);
-    FX_ASSERT(text->at);
-    memcpy(text->at + text->len, more, len + 1);
-    text->len += len;
-}
-
 static bool chunk_read(struct stream *stream, const char *line, fx_error *err) {
     const char *id = NULL;
     json_t *choice;
@@ -172,7 +164,8 @@ static bool chunk_read(struct stream *stream, const char *line, fx_error *err) {
     (void)snprintf(stream->generation, sizeof stream->generation, "%s", id);
     json_array_foreach(json_object_get(chunk, "choices"), i, choice) {
         const char *text = json_string_value(json_object_get(choice, "text"));
-        text_append(&stream->text, text ? text : "");
+        if (!text) text = "";
+        http_text_append(&stream->text, text, strlen(text));
     }
     stream->chunks++;
     return true;

@@ -1,0 +1,64 @@
+#pragma once
+/* One client of the suite, on a thread of its own: it asks, comes back when its gateway dies, and
+ * keeps what it got and when. What it has got is all that is judged. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include "tests/chaos/requests.h"
+#include "tests/chaos/resp.h"
+#include "tests/e2e/http_client.h"
+
+enum { CLIENT_WHY_MAX = 256, CLIENT_NAME_MAX = 80, CLIENT_GATEWAYS_MAX = 2 };
+
+enum client_phase {
+    CLIENT_ASKING,  /* nobody has said yes yet */
+    CLIENT_RUNNING, /* 200 came; or it is not streamed and its request was sent */
+    CLIENT_ENDED,
+};
+
+struct client_opts {
+    const struct request *request;
+    const char *api_key; /* "fx-..." */
+    const char *run;     /* makes its Idempotency-Key another than another run's */
+    uint16_t ports[CLIENT_GATEWAYS_MAX];
+    uint32_t port_count, first; /* which it asks first */
+};
+
+/** What came of one choice. */
+struct client_choice {
+    struct http_text text;
+    char reason[16]; /* "": no end came */
+    uint32_t tokens; /* by the last chunk that told */
+};
+
+struct client {
+    struct client_opts opts;
+    pthread_t thread;
+    uint64_t end_ms; /* it waits no longer */
+    _Atomic int phase;
+    _Atomic uint32_t gateway;     /* whom it is connected to */
+    _Atomic uint32_t chunk_count; /* with text, so far */
+    _Atomic bool leave;           /* it shall give up on its gateway */
+    char name[CLIENT_NAME_MAX];   /* of its answer: chatcmpl-..., cmpl-... */
+    char place[CLIENT_NAME_MAX];  /* the last event's id */
+    struct client_choice choices[REQUEST_CHOICES_MAX];
+    uint32_t usage;                      /* completion tokens of an answer in one piece */
+    _Atomic uint64_t begun_us, ended_us; /* RUNNING, ENDED since */
+    uint64_t *came_us;                   /* [chunk_count] when each chunk came */
+    uint32_t came_cap;
+    uint32_t asked_again, came_back; /* before it was admitted; after */
+    bool repeated;                   /* a token came twice */
+    bool done;                       /* [DONE], or the whole JSON */
+    char why[CLIENT_WHY_MAX];        /* "": nothing went wrong */
+};
+
+/** Asks on a new thread. @own caller, client_free() */
+void client_start(struct client *client, const struct client_opts *opts);
+/** Nobody answers there: it turns to another gateway, as a client does when its time is up. */
+void client_leave(struct client *client);
+/** Until its answer has ended, well or not. */
+void client_join(struct client *client);
+void client_free(struct client *client);
+/** The id of the generation of a choice, in hex. False: it is not known yet. */
+bool client_generation(const struct client *client, uint32_t choice, char id[RESP_ID_LEN + 1]);
+/** Is it what an undisturbed one got? False: `why` says what differs. */
+bool client_same(const struct client *got, const struct client *want, char why[CLIENT_WHY_MAX]);
