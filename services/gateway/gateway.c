@@ -9,6 +9,7 @@
 #include "services/gateway/limits.h"
 #include "services/gateway/process.h"
 #include "services/gateway/rpc.h"
+#include "services/gateway/submit.h"
 #include "services/gateway/telemetry.h"
 #include "services/gateway/visit.h"
 
@@ -16,7 +17,7 @@ enum {
     INBOX_REST = 64,
     TICK_MS = 250,
     TENANT_CALLS_MAX = 1024,
-    SCHEDULER_CALLS_MAX = 4096, /* submits and cancels at once */
+    SCHEDULER_CALLS_MAX = 1024, /* cancels, and submits, at once */
     SLICER_CALLS_MAX = 8,
     REPLY_BYTES = 4096,
     SLICER_BYTES_MAX = 96 * 1024 * 1024,
@@ -188,6 +189,7 @@ static FX_MUST bool caches_open(struct gateway *gateway, fx_error *err) {
                                     .lease_ms = gateway->config->limit_lease_ms,
                                     .metrics = &gateway->metrics};
     return gw_limits_open(&limits, &gateway->limits, err) &&
+           gw_submits_open(gateway, &gateway->submits, err) &&
            gw_models_open(&models, &gateway->models, err) &&
            gw_auth_open(&auth, &gateway->auth, err);
 }
@@ -281,7 +283,9 @@ void gateway_close(struct gateway *gateway) {
     if (gateway->tick) event_free(gateway->tick);
     fx_http_server_free(gateway->server); /* its clients are gone: cancels go out */
     fx_client_free(gateway->tenant);
+    gw_submits_drop(gateway->submits);
     fx_client_free(gateway->scheduler);
+    gw_submits_free(gateway->submits);
     fx_client_free(gateway->slicer);
     gw_auth_free(gateway->auth);
     gw_models_free(gateway->models);

@@ -11,6 +11,7 @@
 
 struct gw_limits;
 struct gw_process;
+struct gw_submits;
 struct gw_telemetry;
 struct gw_visit;
 TAILQ_HEAD(gw_visits, gw_visit);
@@ -28,6 +29,7 @@ struct gateway {
     struct gw_models *models;
     struct gw_auth *auth;
     struct gw_limits *limits;
+    struct gw_submits *submits;
     struct gw_telemetry *telemetry;
     fx_http_server *server; /* a listener of its own on the port of all */
     struct event *tick;

@@ -5,6 +5,7 @@
 #include "common/base/hash.h"
 #include "common/base/heap.h"
 #include "services/gateway/rejoin.h"
+#include "services/gateway/submit.h"
 
 enum { RESUBMITS_MAX = 8 };
 
@@ -84,7 +85,7 @@ static void resubmit(struct gw_choice *choice) {
         return;
     }
     if (whole)
-        gw_submit(choice);
+        gw_submit(choice, 1);
     else
         choice->resubmits++; /* its worker still may log it again */
 }
@@ -166,25 +167,17 @@ void gw_generation_watch(struct gw_visit *visit) {
 
 /* -- submit -- */
 
-/* After these nobody knows whether the scheduler has it. */
-static bool perhaps_done(enum fx_code code) {
-    return code == FX_UNAVAILABLE || code == FX_DEADLINE_EXCEEDED || code == FX_CANCELLED ||
-           code == FX_UNKNOWN || code == FX_INTERNAL;
-}
-
-static bool has_begun(const struct gw_visit *visit) {
-    return visit->choices_admitted == visit->choice_count;
-}
-
-/* One choice that is refused refuses all: what was admitted is cancelled. */
-static void submit_failed(struct gw_choice *choice, const struct fx_client_result *result) {
-    struct gw_visit *visit = choice->visit;
+static void submit_failed(struct gw_choice *first, uint32_t count,
+                          const struct fx_client_result *result) {
+    struct gw_visit *visit = first->visit;
     struct gw_problem problem;
-    bool later = perhaps_done(result->code) || result->code == FX_RESOURCE_EXHAUSTED;
-    if (has_begun(visit) && later) return; /* the watch asks again */
+    bool perhaps = gw_submit_perhaps_done(result->code);
+    if (visit->has_begun && (perhaps || result->code == FX_RESOURCE_EXHAUSTED))
+        return; /* the watch asks again */
     gw_problem_of_rpc(&problem, result->code, result->text, result->retry_after_ms, "scheduler");
-    choice->submitted = perhaps_done(result->code);
-    if (has_begun(visit)) {
+    for (uint32_t i = 0; i < count; i++)
+        first[i].submitted = perhaps;
+    if (visit->has_begun) {
         gw_generation_fail(visit, &problem);
         return;
     }
@@ -192,39 +185,48 @@ static void submit_failed(struct gw_choice *choice, const struct fx_client_resul
     gw_visit_refuse(visit, &problem);
 }
 
-void gw_generation_submitted(struct gw_choice *choice, const struct fx_client_result *result,
-                             uint64_t seed) {
-    struct gw_visit *visit = choice->visit;
+/* The client left meanwhile. */
+static void submitted_late(struct gw_choice *first, uint32_t count, enum fx_code code) {
+    for (uint32_t i = 0; i < count; i++) {
+        first[i].submitted = code == FX_OK || gw_submit_perhaps_done(code);
+        choice_cancel(&first[i]);
+    }
+}
+
+static void submitted_again(struct gw_choice *choice) {
+    choice->resubmits++;
+    gw_count(&choice->visit->gateway->metrics.resubmitted, 1);
+}
+
+void gw_generation_submitted(struct gw_choice *first, uint32_t count,
+                             const struct fx_client_result *result, const uint64_t *seeds) {
+    struct gw_visit *visit = first->visit;
     struct gw_metrics *metrics = &visit->gateway->metrics;
-    if (!gw_visit_here(visit) || visit->given_up) { /* meanwhile */
-        choice->submitted = result->code == FX_OK || perhaps_done(result->code);
-        choice_cancel(choice);
+    if (!gw_visit_here(visit) || visit->given_up) {
+        submitted_late(first, count, result->code);
         return;
     }
-    if (choice->ended) return;
+    if (first->ended) return; /* it was submitted again, and is alone */
     if (result->code != FX_OK) {
-        submit_failed(choice, result);
+        submit_failed(first, count, result);
         return;
     }
-    choice->submitted = choice->has_seed = true;
-    choice->seed = seed; /* should it be submitted again, it is the same generation */
-    if (has_begun(visit)) {
-        choice->resubmits++;
-        gw_count(&metrics->resubmitted, 1);
+    for (uint32_t i = 0; i < count; i++) {
+        first[i].submitted = first[i].has_seed = true;
+        first[i].seed = seeds[i]; /* should it be submitted again, it is the same generation */
+    }
+    if (visit->has_begun) {
+        submitted_again(first);
         return;
     }
-    gw_count(&metrics->generations, 1);
-    if (++visit->choices_admitted < visit->choice_count) return;
+    visit->has_begun = true;
+    gw_count(&metrics->generations, count);
     gw_count(&metrics->prompt_tokens, visit->prompt.len);
     gw_generation_watch(visit);
 }
 
-/* All are asked for at once. */
 static void submit_all(struct gw_visit *visit) {
-    gw_visit_ref(visit); /* a submit may fail at once */
-    for (uint32_t i = 0; i < visit->choice_count && !visit->given_up; i++)
-        gw_submit(&visit->choices[i]);
-    gw_visit_unref(visit);
+    gw_submit(visit->choices, visit->choice_count);
 }
 
 /* -- model and prompt -- */

@@ -184,7 +184,7 @@ static void on_model(void *ctx, const struct gw_model *model) {
     }
     for (uint32_t i = 0; i < visit->choice_count; i++)
         visit->choices[i].had = visit->rejoin->had[i];
-    visit->choices_admitted = visit->choice_count;
+    visit->has_begun = true;
     gw_answer_set(visit, visit->rejoin->created_s);
     gw_generation_watch(visit);
 }
