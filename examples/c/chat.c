@@ -1,4 +1,5 @@
 /* One streamed answer over gRPC: fractal-example-chat ADDRESS KEY_FILE MODEL TEXT */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,8 @@ enum { DEADLINE_MS = 120000, BEARER_MAX = 300 };
 
 struct answer {
     uint32_t prompt_tokens, completion_tokens;
+    double logprobs; /* the sum of all tokens' */
+    size_t logprob_count;
 };
 
 /* Each message of the stream; false would cancel the generation. */
@@ -18,6 +21,9 @@ static bool on_message(void *user, const void *message) {
     struct answer *answer = user;
     (void)fputs(piece->content, stdout);
     (void)fflush(stdout);
+    for (size_t i = 0; i < piece->n_logprobs; i++)
+        answer->logprobs += (double)piece->logprobs[i]->logprob;
+    answer->logprob_count += piece->n_logprobs;
     if (piece->usage) {
         answer->prompt_tokens = piece->usage->prompt_tokens;
         answer->completion_tokens = piece->usage->completion_tokens;
@@ -54,6 +60,7 @@ static FX_MUST bool chat(char **arguments, fx_error *err) {
     char role[] = "user";
     request.model = arguments[3];
     request.max_tokens = 64;
+    request.logprobs = 1;
     request.messages = messages;
     request.n_messages = 1;
     message.role = role;
@@ -62,8 +69,12 @@ static FX_MUST bool chat(char **arguments, fx_error *err) {
         !fx_client_stream_wait(client, &call, err))
         return false;
     printf("\n");
-    (void)fprintf(stderr, "%u tokens asked, %u answered\n", answer.prompt_tokens,
+    (void)fprintf(stderr, "%u tokens asked, %u answered", answer.prompt_tokens,
                   answer.completion_tokens);
+    if (answer.logprob_count)
+        (void)fprintf(stderr, ", each %.0f%% likely",
+                      100 * exp(answer.logprobs / (double)answer.logprob_count));
+    (void)fprintf(stderr, "\n");
     return true;
 }
 

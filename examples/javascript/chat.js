@@ -17,14 +17,19 @@ function main(address, keyFile, model, text) {
   const client = new InferenceService(address, grpc.credentials.createInsecure());
   const metadata = new grpc.Metadata();
   metadata.set('authorization', 'Bearer ' + fs.readFileSync(keyFile, 'ascii').trim());
-  const request = { model, max_tokens: 64, messages: [{ role: 'user', content: text }] };
+  const messages = [{ role: 'user', content: text }];
+  const request = { model, max_tokens: 64, logprobs: true, messages };
+  const logprobs = [];
   const call = client.Chat(request, metadata, { deadline: Date.now() + 120000 });
   call.on('data', (piece) => {
     process.stdout.write(piece.content);
+    logprobs.push(...piece.logprobs.map((token) => token.logprob));
     if (!piece.usage) return;
     process.stdout.write('\n');
     const { prompt_tokens, completion_tokens } = piece.usage;
-    console.error(`${prompt_tokens} tokens asked, ${completion_tokens} answered`);
+    const mean = logprobs.reduce((sum, logprob) => sum + logprob, 0) / logprobs.length;
+    const likely = logprobs.length ? `, each ${Math.round(100 * Math.exp(mean))}% likely` : '';
+    console.error(`${prompt_tokens} tokens asked, ${completion_tokens} answered${likely}`);
   });
   call.on('error', (error) => {
     console.error(`${grpc.status[error.code]}: ${error.details}`);

@@ -2,6 +2,7 @@
 
 No generated code: the gateway describes itself by reflection.
 """
+import math
 import sys
 
 import grpc
@@ -24,16 +25,18 @@ def main(address, key_file, model, text):
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=GetMessageClass(chat.output_type).FromString,
         )
-        request = GetMessageClass(chat.input_type)(model=model, max_tokens=64)
+        request = GetMessageClass(chat.input_type)(model=model, max_tokens=64, logprobs=True)
         request.messages.add(role="user", content=text)
+        logprobs = []
         for piece in call(request, metadata=metadata, timeout=120):
             print(piece.content, end="", flush=True)
+            logprobs += [token.logprob for token in piece.logprobs]
         print()
         usage = piece.usage
-        print(
-            f"{usage.prompt_tokens} tokens asked, {usage.completion_tokens} answered",
-            file=sys.stderr,
-        )
+        counts = f"{usage.prompt_tokens} tokens asked, {usage.completion_tokens} answered"
+        if logprobs:
+            counts += f", each {math.exp(sum(logprobs) / len(logprobs)):.0%} likely"
+        print(counts, file=sys.stderr)
 
 
 if __name__ == "__main__":

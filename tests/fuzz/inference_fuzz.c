@@ -34,11 +34,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fx_arena arena;
     fx_error err = {0};
     ProtobufCMessage *message;
+    char field[FX_PB_FIELD_MAX];
     if (!size) return 0;
     fx_arena_init(&arena, memory, sizeof memory);
-    if (fx_pb_unpack(types[data[0] % FX_COUNT(types)], (fx_span){data + 1, size - 1}, &arena,
-                     &message, &err))
-        read_request(message);
+    const ProtobufCMessageDescriptor *type = types[data[0] % FX_COUNT(types)];
+    fx_span bytes = {data + 1, size - 1};
+    if (fx_pb_unpack(type, bytes, &arena, &message, &err)) {
+        if (fx_pb_check_text(type, bytes, field, &err))
+            read_request(message);
+        else
+            FX_ASSERT(*field && *err.text);
+    }
     fx_arena_done(&arena);
     return 0;
 }

@@ -1,109 +1,7 @@
 /* The public gRPC API: the same answers, errors and ends as over HTTP. */
 #include <math.h>
-#include "fractal/v1/inference.pb-c.h"
 #include "fractal/v1/generation.pb-c.h"
-#include "tests/integ/gateway/stage.h"
-
-enum { TEXT_MAX = 64 * 1024, LONG_MS = 20000 };
-
-/* -- a client -- */
-
-struct rpc {
-    fx_client *client;
-    char text[TEXT_MAX], id[64];
-    size_t messages;
-    uint32_t tokens, prompt_tokens, completion_tokens, usages;
-    int reason;
-    size_t leave_after; /* messages; 0: never */
-    uint32_t sleep_ms;  /* in the first message that has text */
-    fx_error err;
-};
-
-static void rpc_open(struct stage *stage, struct rpc *rpc) {
-    char target[32];
-    struct fx_client_opts opts = {
-        .target = target, .health_check_off = true, .message_bytes_max = 16 * 1024 * 1024};
-    *rpc = (struct rpc){0};
-    (void)snprintf(target, sizeof target, "127.0.0.1:%u", gw_process_rpc_port(stage->process));
-    if (!fx_client_open(&opts, &rpc->client, &rpc->err)) fail_msg("%s", rpc->err.text);
-}
-
-static bool piece_take(struct rpc *rpc, const char *id, const char *text, uint32_t tokens,
-                       int reason, const Fractal__V1__Usage *usage) {
-    size_t len = strlen(rpc->text);
-    if (rpc->messages++) assert_string_equal(rpc->id, id); /* the same in all */
-    assert_int_equal(rpc->reason, 0);                      /* nothing after the reason */
-    assert_true(tokens >= rpc->tokens);
-    (void)snprintf(rpc->id, sizeof rpc->id, "%s", id);
-    (void)snprintf(rpc->text + len, sizeof rpc->text - len, "%s", text);
-    rpc->tokens = tokens;
-    rpc->reason = reason;
-    if (usage) {
-        rpc->usages++;
-        rpc->prompt_tokens = usage->prompt_tokens;
-        rpc->completion_tokens = usage->completion_tokens;
-    }
-    if (*text && rpc->sleep_ms) {
-        usleep(rpc->sleep_ms * 1000);
-        rpc->sleep_ms = 0;
-    }
-    return !rpc->leave_after || rpc->messages < rpc->leave_after;
-}
-
-static bool on_chat(void *user, const void *message) {
-    const Fractal__V1__ChatResponse *piece = message;
-    return piece_take(user, piece->id, piece->content, piece->tokens, (int)piece->finish_reason,
-                      piece->usage);
-}
-
-static bool on_generate(void *user, const void *message) {
-    const Fractal__V1__GenerateResponse *piece = message;
-    return piece_take(user, piece->id, piece->text, piece->tokens, (int)piece->finish_reason,
-                      piece->usage);
-}
-
-static const struct fx_client_metadata good[] = {
-    {"authorization", "Bearer " STAGE_KEY}
-};
-
-static bool stream(struct rpc *rpc, const void *message, uint32_t deadline_ms) {
-    bool is_chat =
-        ((const ProtobufCMessage *)message)->descriptor == &fractal__v1__chat_request__descriptor;
-    struct fx_client_request request = {
-        .method =
-            is_chat ? "/fractal.v1.InferenceService/Chat" : "/fractal.v1.InferenceService/Generate",
-        .message = message,
-        .reply = is_chat ? &fractal__v1__chat_response__descriptor
-                         : &fractal__v1__generate_response__descriptor,
-        .deadline_ms = deadline_ms,
-        .metadata = good,
-        .metadata_count = 1,
-        .wait_for_ready = true,
-        .user = rpc,
-        .on_message = is_chat ? on_chat : on_generate,
-    };
-    return fx_client_stream_wait(rpc->client, &request, &rpc->err);
-}
-
-/* A chat of one message, owned by the caller's stack. */
-struct chat {
-    Fractal__V1__ChatRequest request;
-    Fractal__V1__ChatMessage message, *messages[1];
-    Fractal__V1__SamplingOptions sampling;
-};
-
-static void chat_make(struct chat *chat) {
-    fractal__v1__chat_request__init(&chat->request);
-    fractal__v1__chat_message__init(&chat->message);
-    fractal__v1__sampling_options__init(&chat->sampling);
-    chat->message.role = "user";
-    chat->message.content = "hi";
-    chat->messages[0] = &chat->message;
-    chat->request.model = STAGE_MODEL;
-    chat->request.messages = chat->messages;
-    chat->request.n_messages = 1;
-    chat->request.sampling = &chat->sampling;
-}
+#include "tests/integ/gateway/rpc_client.h"
 
 /* -- answers -- */
 
@@ -146,20 +44,21 @@ static void test_chat(void **state) {
     for (size_t i = 0; i < FX_TEST_COUNT(answers); i++) {
         const struct answer_row *row = &answers[i];
         struct rpc rpc;
-        struct chat chat;
+        struct rpc_chat chat;
         rpc_open(stage, &rpc);
-        chat_make(&chat);
+        rpc_chat_make(&chat);
         chat.request.max_tokens = row->max_tokens;
         stage_say(stage, row->script);
-        if (!stream(&rpc, &chat.request, LONG_MS)) fail_msg("%s: %s", row->name, rpc.err.text);
-        assert_string_equal(rpc.text, row->text);
-        assert_int_equal(rpc.reason, row->reason);
-        assert_int_equal(rpc.tokens, row->tokens);
+        if (!rpc_stream(&rpc, &chat.request, RPC_LONG_MS))
+            fail_msg("%s: %s", row->name, rpc.err.text);
+        assert_string_equal(rpc.at[0].text, row->text);
+        assert_int_equal(rpc.at[0].reason, row->reason);
+        assert_int_equal(rpc.at[0].tokens, row->tokens);
         assert_int_equal(rpc.usages, 1);
         assert_int_equal(rpc.completion_tokens, row->tokens);
         assert_int_equal(rpc.prompt_tokens, 3); /* BOS and two letters */
         assert_int_equal(strncmp(rpc.id, "chatcmpl-", 9), 0);
-        fx_client_free(rpc.client);
+        rpc_close(&rpc);
     }
 }
 
@@ -175,28 +74,28 @@ static void test_generate(void **state) {
     request.ids = &ids;
     ids.ids = at;
     ids.n_ids = 2;
-    assert_true(stream(&rpc, &request, LONG_MS));
-    assert_string_equal(rpc.text, "Hello");
+    assert_true(rpc_stream(&rpc, &request, RPC_LONG_MS));
+    assert_string_equal(rpc.at[0].text, "Hello");
     assert_int_equal(rpc.prompt_tokens, 2);
     assert_int_equal(strncmp(rpc.id, "cmpl-", 5), 0);
-    fx_client_free(rpc.client);
+    rpc_close(&rpc);
     rpc_open(stage, &rpc);
     request.prompt_case = FRACTAL__V1__GENERATE_REQUEST__PROMPT_TEXT;
     request.text = "";
     stage_say(stage, (struct stage_script){NULL, 0, 0, 0, 4, FX_FINISH_STOP, NULL});
-    assert_true(stream(&rpc, &request, LONG_MS));
+    assert_true(rpc_stream(&rpc, &request, RPC_LONG_MS));
     assert_int_equal(rpc.completion_tokens, 16); /* as HTTP's default */
     assert_int_equal(rpc.prompt_tokens, 1);      /* BOS */
-    fx_client_free(rpc.client);
+    rpc_close(&rpc);
 }
 
 /* What the scheduler is given is what was asked for. */
 static void test_task(void **state) {
     struct stage *stage = *state;
     struct rpc rpc;
-    struct chat chat;
+    struct rpc_chat chat;
     rpc_open(stage, &rpc);
-    chat_make(&chat);
+    rpc_chat_make(&chat);
     chat.request.max_tokens = 5;
     chat.sampling.temperature_presence_case =
         FRACTAL__V1__SAMPLING_OPTIONS__TEMPERATURE_PRESENCE_TEMPERATURE;
@@ -207,7 +106,7 @@ static void test_task(void **state) {
     chat.sampling.min_p = 0.5F;
     chat.sampling.seed_presence_case = FRACTAL__V1__SAMPLING_OPTIONS__SEED_PRESENCE_SEED;
     chat.sampling.seed = UINT64_MAX;
-    if (!stream(&rpc, &chat.request, LONG_MS)) fail_msg("%s", rpc.err.text);
+    if (!rpc_stream(&rpc, &chat.request, RPC_LONG_MS)) fail_msg("%s", rpc.err.text);
     Fractal__V1__GenerationTask *task =
         fractal__v1__generation_task__unpack(NULL, stage->last_task_len, stage->last_task);
     assert_non_null(task);
@@ -219,44 +118,31 @@ static void test_task(void **state) {
     assert_int_equal(task->sampling->top_k, 7);
     assert_true(task->sampling->seed == UINT64_MAX);
     fractal__v1__generation_task__free_unpacked(task, NULL);
-    fx_client_free(rpc.client);
+    rpc_close(&rpc);
 }
 
-/* A client that reads late gets everything, in fewer messages. */
+static void pause_300_ms(void *ctx) {
+    (void)ctx;
+    usleep(300000);
+}
+
+/* A client that reads late gets everything. */
 static void test_late_reader(void **state) {
     struct stage *stage = *state;
     struct rpc rpc;
-    struct chat chat;
+    struct rpc_chat chat;
     rpc_open(stage, &rpc);
-    chat_make(&chat);
+    rpc_chat_make(&chat);
     chat.request.max_tokens = 200;
-    rpc.sleep_ms = 300;
+    rpc.pause = pause_300_ms;
     stage_say(stage, (struct stage_script){NULL, 0, 0, 1, 1, FX_FINISH_STOP, NULL});
-    if (!stream(&rpc, &chat.request, LONG_MS)) fail_msg("%s", rpc.err.text);
-    assert_int_equal(strlen(rpc.text), 200);
+    if (!rpc_stream(&rpc, &chat.request, RPC_LONG_MS)) fail_msg("%s", rpc.err.text);
+    assert_int_equal(strlen(rpc.at[0].text), 200);
     assert_int_equal(rpc.completion_tokens, 200);
-    fx_client_free(rpc.client);
+    rpc_close(&rpc);
 }
 
 /* -- errors -- */
-
-static void unary(struct rpc *rpc, const char *method, const void *message,
-                  const struct fx_client_metadata *metadata, void *reply,
-                  const ProtobufCMessageDescriptor *type) {
-    static uint8_t memory[65536];
-    fx_arena arena;
-    fx_arena_init(&arena, memory, sizeof memory);
-    rpc->err = (fx_error){0};
-    struct fx_client_request request = {.method = method,
-                                        .message = message,
-                                        .reply = type,
-                                        .deadline_ms = LONG_MS,
-                                        .metadata = metadata,
-                                        .metadata_count = metadata ? 1 : 0,
-                                        .arena = &arena};
-    (void)!fx_client_call_wait(rpc->client, &request, reply, &rpc->err);
-    fx_arena_done(&arena);
-}
 
 static void count(struct rpc *rpc, const char *text, const struct fx_client_metadata *metadata,
                   Fractal__V1__CountTokensResponse **reply) {
@@ -264,13 +150,13 @@ static void count(struct rpc *rpc, const char *text, const struct fx_client_meta
     message.model = STAGE_MODEL;
     message.prompt_case = FRACTAL__V1__COUNT_TOKENS_REQUEST__PROMPT_TEXT;
     message.text = (char *)(uintptr_t)text;
-    unary(rpc, "/fractal.v1.InferenceService/CountTokens", &message, metadata, reply,
-          &fractal__v1__count_tokens_response__descriptor);
+    rpc_unary(rpc, "/fractal.v1.InferenceService/CountTokens", &message, metadata, reply,
+              &fractal__v1__count_tokens_response__descriptor);
 }
 
 static void test_keys(void **state) {
     static const struct fx_client_metadata bad = {"authorization", "Bearer fx-bad"},
-                                           malformed = {"authorization", "fx-good"},
+                                           malformed = {"authorization", "fx-rpc_key"},
                                            other = {"x-auth-token", STAGE_KEY};
     struct stage *stage = *state;
     Fractal__V1__CountTokensResponse *reply;
@@ -289,55 +175,56 @@ static void test_keys(void **state) {
     stage->tenant_code = FX_UNAVAILABLE;
     count(&rpc, "abc", &(struct fx_client_metadata){"authorization", "Bearer fx-new"}, &reply);
     assert_int_equal(rpc.err.code, FX_UNAVAILABLE);
-    fx_client_free(rpc.client);
+    rpc_close(&rpc);
 }
 
 static void test_bad_requests(void **state) {
     struct stage *stage = *state;
     struct rpc rpc;
-    struct chat chat;
+    struct rpc_chat chat;
     rpc_open(stage, &rpc);
-    chat_make(&chat);
+    rpc_chat_make(&chat);
     chat.request.model = "nobody";
-    assert_false(stream(&rpc, &chat.request, LONG_MS));
+    assert_false(rpc_stream(&rpc, &chat.request, RPC_LONG_MS));
     assert_int_equal(rpc.err.code, FX_NOT_FOUND);
-    chat_make(&chat);
+    rpc_chat_make(&chat);
     chat.request.n_messages = 0;
-    assert_false(stream(&rpc, &chat.request, LONG_MS));
+    assert_false(rpc_stream(&rpc, &chat.request, RPC_LONG_MS));
     assert_int_equal(rpc.err.code, FX_INVALID_ARGUMENT);
-    chat_make(&chat);
+    rpc_chat_make(&chat);
     chat.message.role = "oracle";
-    assert_false(stream(&rpc, &chat.request, LONG_MS));
+    assert_false(rpc_stream(&rpc, &chat.request, RPC_LONG_MS));
     assert_int_equal(rpc.err.code, FX_INVALID_ARGUMENT);
-    chat_make(&chat);
+    rpc_chat_make(&chat);
     chat.message.content = "a\xff";
-    assert_false(stream(&rpc, &chat.request, LONG_MS));
+    assert_false(rpc_stream(&rpc, &chat.request, RPC_LONG_MS));
     assert_int_equal(rpc.err.code, FX_INVALID_ARGUMENT);
     assert_non_null(strstr(rpc.err.text, "UTF-8"));
-    chat_make(&chat);
+    rpc_chat_make(&chat);
     chat.sampling.temperature_presence_case =
         FRACTAL__V1__SAMPLING_OPTIONS__TEMPERATURE_PRESENCE_TEMPERATURE;
     chat.sampling.temperature = 3;
-    assert_false(stream(&rpc, &chat.request, LONG_MS));
+    assert_false(rpc_stream(&rpc, &chat.request, RPC_LONG_MS));
     assert_int_equal(rpc.err.code, FX_INVALID_ARGUMENT);
     chat.sampling.temperature = (float)NAN;
-    assert_false(stream(&rpc, &chat.request, LONG_MS));
+    assert_false(rpc_stream(&rpc, &chat.request, RPC_LONG_MS));
     assert_int_equal(rpc.err.code, FX_INVALID_ARGUMENT);
-    chat_make(&chat);
+    rpc_chat_make(&chat);
     stage->submit_code = FX_RESOURCE_EXHAUSTED;
-    assert_false(stream(&rpc, &chat.request, LONG_MS));
+    assert_false(rpc_stream(&rpc, &chat.request, RPC_LONG_MS));
     assert_int_equal(rpc.err.code, FX_RESOURCE_EXHAUSTED);
     stage->submit_code = FX_UNAVAILABLE;
-    assert_false(stream(&rpc, &chat.request, LONG_MS));
+    assert_false(rpc_stream(&rpc, &chat.request, RPC_LONG_MS));
     assert_int_equal(rpc.err.code, FX_UNAVAILABLE);
     stage->submit_code = FX_OK;
     assert_int_equal(rpc.messages, 0);
     stage_say(stage, (struct stage_script){"ab", 2, 0, 0, 1, FX_FINISH_ERROR, "broken"});
-    assert_false(stream(&rpc, &chat.request, LONG_MS)); /* what came before the error is there */
+    assert_false(
+        rpc_stream(&rpc, &chat.request, RPC_LONG_MS)); /* what came before the error is there */
     assert_int_equal(rpc.err.code, FX_INTERNAL);
     assert_non_null(strstr(rpc.err.text, "broken"));
-    assert_string_equal(rpc.text, "ab");
-    fx_client_free(rpc.client);
+    assert_string_equal(rpc.at[0].text, "ab");
+    rpc_close(&rpc);
 }
 
 static void test_too_large(void **state) {
@@ -345,20 +232,20 @@ static void test_too_large(void **state) {
     size_t len = 5 * 1000 * 1000;
     char *text = calloc(1, len + 1);
     struct rpc rpc;
-    struct chat chat;
+    struct rpc_chat chat;
     memset(text, 'x', len);
     rpc_open(stage, &rpc);
-    chat_make(&chat);
+    rpc_chat_make(&chat);
     chat.message.content = text;
-    assert_false(stream(&rpc, &chat.request, LONG_MS));
+    assert_false(rpc_stream(&rpc, &chat.request, RPC_LONG_MS));
     print_message("- 5 MB: %s\n", rpc.err.text);
     assert_int_equal(rpc.err.code, FX_RESOURCE_EXHAUSTED);
     text[90000] = 0; /* fits the message, not the context */
-    assert_false(stream(&rpc, &chat.request, LONG_MS));
+    assert_false(rpc_stream(&rpc, &chat.request, RPC_LONG_MS));
     assert_int_equal(rpc.err.code, FX_INVALID_ARGUMENT);
     assert_non_null(strstr(rpc.err.text, "context"));
     free(text);
-    fx_client_free(rpc.client);
+    rpc_close(&rpc);
 }
 
 /* -- the client's end -- */
@@ -368,19 +255,19 @@ static void test_deadline(void **state) {
     static const uint32_t deadlines_ms[] = {50, 600};
     struct stage *stage = *state;
     struct rpc rpc;
-    struct chat chat;
-    chat_make(&chat);
+    struct rpc_chat chat;
+    rpc_chat_make(&chat);
     stage_say(stage, (struct stage_script){NULL, 0, 5000, 5, 1, 0, NULL});
     for (size_t i = 0; i < FX_TEST_COUNT(deadlines_ms); i++) {
         rpc_open(stage, &rpc);
         uint64_t begun_ms = fx_clock_ms();
-        assert_false(stream(&rpc, &chat.request, deadlines_ms[i]));
+        assert_false(rpc_stream(&rpc, &chat.request, deadlines_ms[i]));
         assert_int_equal(rpc.err.code, FX_DEADLINE_EXCEEDED);
         assert_true(fx_clock_ms() - begun_ms < deadlines_ms[i] + 1000);
         usleep(50000); /* a submit under way is cancelled when it has been answered */
         assert_true(stage_wait(&stage->cancelled, stage->submitted));
         assert_true(stage_wait(&stage->running, 0));
-        fx_client_free(rpc.client);
+        rpc_close(&rpc);
     }
     assert_true(stage->submitted >= 1);
 }
@@ -388,18 +275,18 @@ static void test_deadline(void **state) {
 static void test_cancel(void **state) {
     struct stage *stage = *state;
     struct rpc rpc;
-    struct chat chat;
+    struct rpc_chat chat;
     rpc_open(stage, &rpc);
-    chat_make(&chat);
+    rpc_chat_make(&chat);
     rpc.leave_after = 4;
     stage_say(stage, (struct stage_script){NULL, 0, 0, 5, 1, 0, NULL});
-    assert_false(stream(&rpc, &chat.request, LONG_MS));
+    assert_false(rpc_stream(&rpc, &chat.request, RPC_LONG_MS));
     assert_int_equal(rpc.err.code, FX_CANCELLED);
     uint64_t begun_ms = fx_clock_ms();
     assert_true(stage_wait(&stage->running, 0));
     assert_true(fx_clock_ms() - begun_ms <= 200);
     assert_true(stage_wait(&stage->cancelled, 1));
-    fx_client_free(rpc.client);
+    rpc_close(&rpc);
 }
 
 /* Leaving at any moment: nothing stays. */
@@ -408,11 +295,11 @@ static void test_leave_at_once(void **state) {
     stage_say(stage, (struct stage_script){NULL, 0, 0, 10, 1, 0, NULL});
     for (uint32_t i = 0; i < 40; i++) {
         struct rpc rpc;
-        struct chat chat;
+        struct rpc_chat chat;
         rpc_open(stage, &rpc);
-        chat_make(&chat);
-        assert_false(stream(&rpc, &chat.request, 1 + i));
-        fx_client_free(rpc.client);
+        rpc_chat_make(&chat);
+        assert_false(rpc_stream(&rpc, &chat.request, 1 + i));
+        rpc_close(&rpc);
     }
     assert_true(stage_wait(&stage->running, 0));
     for (int i = 0; i < 5000 && fx_server_stats(stage->process->rpc).calls_active; i++)
@@ -425,13 +312,13 @@ static void test_leave_at_once(void **state) {
 
 struct streaming {
     struct rpc rpc;
-    struct chat chat;
+    struct rpc_chat chat;
     bool ok;
 };
 
 static void *stream_run(void *user) {
     struct streaming *streaming = user;
-    streaming->ok = stream(&streaming->rpc, &streaming->chat.request, LONG_MS);
+    streaming->ok = rpc_stream(&streaming->rpc, &streaming->chat.request, RPC_LONG_MS);
     return NULL;
 }
 
@@ -440,7 +327,7 @@ static void drain_while(struct stage *stage, struct stage_script script, bool en
     struct streaming streaming;
     pthread_t thread;
     rpc_open(stage, &streaming.rpc);
-    chat_make(&streaming.chat);
+    rpc_chat_make(&streaming.chat);
     stage_say(stage, script);
     assert_int_equal(pthread_create(&thread, NULL, stream_run, &streaming), 0);
     assert_true(stage_wait(&stage->running, 1));
@@ -452,9 +339,9 @@ static void drain_while(struct stage *stage, struct stage_script script, bool en
         assert_int_equal(streaming.rpc.err.code, FX_UNAVAILABLE);
         assert_non_null(strstr(streaming.rpc.err.text, "shutting down"));
     }
-    assert_false(stream(&streaming.rpc, &streaming.chat.request, 1000));
+    assert_false(rpc_stream(&streaming.rpc, &streaming.chat.request, 1000));
     assert_true(streaming.rpc.err.code == FX_UNAVAILABLE);
-    fx_client_free(streaming.rpc.client);
+    rpc_close(&streaming.rpc);
     assert_true(stage_wait(&stage->running, 0));
 }
 
@@ -494,18 +381,18 @@ static void test_models(void **state) {
     Fractal__V1__InferenceServiceListModelsResponse *reply;
     struct rpc rpc;
     rpc_open(stage, &rpc);
-    unary(&rpc, "/fractal.v1.InferenceService/ListModels", &message, good, &reply,
-          &fractal__v1__inference_service_list_models_response__descriptor);
+    rpc_unary(&rpc, "/fractal.v1.InferenceService/ListModels", &message, rpc_key, &reply,
+              &fractal__v1__inference_service_list_models_response__descriptor);
     assert_int_equal(rpc.err.code, FX_OK);
     assert_int_equal(reply->n_models, 1);
     assert_string_equal(reply->models[0]->name, STAGE_MODEL);
     assert_int_equal(reply->models[0]->context_max, STAGE_CONTEXT);
     assert_int_equal(reply->models[0]->created_s, 1234);
     assert_int_equal(reply->models[0]->vocabulary, 260);
-    unary(&rpc, "/fractal.v1.InferenceService/ListModels", &message, NULL, &reply,
-          &fractal__v1__inference_service_list_models_response__descriptor);
+    rpc_unary(&rpc, "/fractal.v1.InferenceService/ListModels", &message, NULL, &reply,
+              &fractal__v1__inference_service_list_models_response__descriptor);
     assert_int_equal(rpc.err.code, FX_UNAUTHENTICATED);
-    fx_client_free(rpc.client);
+    rpc_close(&rpc);
 }
 
 static void test_count_chat(void **state) {
@@ -513,11 +400,11 @@ static void test_count_chat(void **state) {
     Fractal__V1__CountTokensRequest message = FRACTAL__V1__COUNT_TOKENS_REQUEST__INIT;
     Fractal__V1__Conversation conversation = FRACTAL__V1__CONVERSATION__INIT;
     Fractal__V1__CountTokensResponse *reply;
-    struct chat chat;
+    struct rpc_chat chat;
     struct rpc rpc;
     char text[2 * STAGE_CONTEXT + 1] = "";
     rpc_open(stage, &rpc);
-    chat_make(&chat);
+    rpc_chat_make(&chat);
     message.model = STAGE_MODEL;
     message.prompt_case = FRACTAL__V1__COUNT_TOKENS_REQUEST__PROMPT_CHAT;
     message.chat = &conversation;
@@ -525,15 +412,15 @@ static void test_count_chat(void **state) {
     conversation.n_messages = 1;
     memset(text, 'y', sizeof text - 1);
     chat.message.content = text;
-    unary(&rpc, "/fractal.v1.InferenceService/CountTokens", &message, good, &reply,
-          &fractal__v1__count_tokens_response__descriptor);
+    rpc_unary(&rpc, "/fractal.v1.InferenceService/CountTokens", &message, rpc_key, &reply,
+              &fractal__v1__count_tokens_response__descriptor);
     assert_int_equal(rpc.err.code, FX_OK);
     assert_int_equal(reply->tokens, 2 * STAGE_CONTEXT + 1); /* also what does not fit */
     message.prompt_case = FRACTAL__V1__COUNT_TOKENS_REQUEST__PROMPT__NOT_SET;
-    unary(&rpc, "/fractal.v1.InferenceService/CountTokens", &message, good, &reply,
-          &fractal__v1__count_tokens_response__descriptor);
+    rpc_unary(&rpc, "/fractal.v1.InferenceService/CountTokens", &message, rpc_key, &reply,
+              &fractal__v1__count_tokens_response__descriptor);
     assert_int_equal(rpc.err.code, FX_INVALID_ARGUMENT);
-    fx_client_free(rpc.client);
+    rpc_close(&rpc);
 }
 
 /* The same buckets as over HTTP. */
@@ -543,13 +430,13 @@ static void test_limits(void **state) {
     stage->key_limits.requests = 2;
     for (int i = 0; i < 3; i++) {
         struct rpc rpc;
-        struct chat chat;
+        struct rpc_chat chat;
         rpc_open(stage, &rpc);
-        chat_make(&chat);
-        bool ok = stream(&rpc, &chat.request, LONG_MS);
+        rpc_chat_make(&chat);
+        bool ok = rpc_stream(&rpc, &chat.request, RPC_LONG_MS);
         assert_int_equal(ok, i < 2);
         if (!ok) assert_int_equal(rpc.err.code, FX_RESOURCE_EXHAUSTED);
-        fx_client_free(rpc.client);
+        rpc_close(&rpc);
     }
     assert_int_equal(stage->submitted, 2);
     answer =

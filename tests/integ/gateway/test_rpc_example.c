@@ -45,7 +45,7 @@ static void test_answer(void **state) {
     run(*state, STAGE_KEY "\n", "hi", &ran);
     if (ran.code) fail_msg("%s", ran.err);
     assert_string_equal(ran.out, "Hello\n");
-    assert_string_equal(ran.err, "3 tokens asked, 5 answered\n");
+    assert_string_equal(ran.err, "3 tokens asked, 5 answered, each 61% likely\n");
 }
 
 static void test_refused(void **state) {
