@@ -9,9 +9,11 @@
 #include "tests/bench/source_internal.h"
 
 enum {
-    CALLS = 8192,
-    ARENA_BYTES = 8192,
+    CALLS = 256,
+    ARENA_BYTES = 1 << 20, /* of SubmitGenerations */
+    SUBMIT_BYTES = 512 * 1024,
     REQUEST_BYTES = 4096,
+    GROUPS_MAX = 64,
     TOKENIZER_BYTES = 1 << 20,
     MODEL_NUMBER = 7,
     CONTEXT = 4096,
@@ -90,18 +92,34 @@ static fx_span letters_of(const Fractal__V1__GenerationTask *task, uint8_t *room
     return (fx_span){room, len};
 }
 
+static enum fx_code group_begin(struct source *source, const Fractal__V1__GenerationGroup *group) {
+    uint8_t room[PROMPT_MAX];
+    if (!group->task || group->n_choices != 1 || group->choices[0]->id.len != SOURCE_ID_BYTES)
+        return FX_INVALID_ARGUMENT;
+    source__begin(source, group->choices[0]->id.data, letters_of(group->task, room),
+                  group->task->max_tokens);
+    return FX_OK;
+}
+
 static void submit_on_loop(void *user) {
     struct job *job = user;
-    const Fractal__V1__SubmitGenerationRequest *request = job->message;
-    Fractal__V1__SubmitGenerationReply reply = FRACTAL__V1__SUBMIT_GENERATION_REPLY__INIT;
-    uint8_t room[PROMPT_MAX];
-    if (!request->task || request->task->id.len != SOURCE_ID_BYTES) {
-        fx_call_fail(job->call, FX_INVALID_ARGUMENT, "no task with an id");
+    const Fractal__V1__SubmitGenerationsRequest *request = job->message;
+    Fractal__V1__SubmitGenerationsReply reply = FRACTAL__V1__SUBMIT_GENERATIONS_REPLY__INIT;
+    Fractal__V1__GroupResult results[GROUPS_MAX], *to[GROUPS_MAX];
+    uint64_t seed = 99;
+    if (request->n_groups > GROUPS_MAX) {
+        fx_call_fail(job->call, FX_INVALID_ARGUMENT, "more than %d groups", GROUPS_MAX);
         return;
     }
-    source__begin(job->source, request->task->id.data, letters_of(request->task, room),
-                  request->task->max_tokens);
-    reply.seed = 99;
+    for (size_t i = 0; i < request->n_groups; i++) {
+        to[i] = &results[i];
+        fractal__v1__group_result__init(to[i]);
+        to[i]->code = group_begin(job->source, request->groups[i]);
+        to[i]->seeds = &seed;
+        to[i]->n_seeds = 1;
+    }
+    reply.results = to;
+    reply.n_results = request->n_groups;
     fx_call_reply(job->call, &reply);
 }
 
@@ -123,16 +141,16 @@ static void cancel(fx_call *call, const void *message, void *context) {
 }
 
 static const struct fx_method methods[] = {
-    {"/fractal.v1.TenantService/Authenticate",        authenticate,
-     &fractal__v1__authenticate_request__descriptor,      FX_RPC_UNARY, 0, REQUEST_BYTES},
-    {"/fractal.v1.SlicerService/ListModels",          list_models,
-     &fractal__v1__list_models_request__descriptor,       FX_RPC_UNARY, 0, REQUEST_BYTES},
-    {"/fractal.v1.SlicerService/GetTokenizer",        get_tokenizer,
-     &fractal__v1__get_tokenizer_request__descriptor,     FX_RPC_UNARY, 0, REQUEST_BYTES},
-    {"/fractal.v1.SchedulerService/SubmitGeneration", submit,
-     &fractal__v1__submit_generation_request__descriptor, FX_RPC_UNARY, 0, REQUEST_BYTES},
-    {"/fractal.v1.SchedulerService/CancelGeneration", cancel,
-     &fractal__v1__cancel_generation_request__descriptor, FX_RPC_UNARY, 0, REQUEST_BYTES},
+    {"/fractal.v1.TenantService/Authenticate",         authenticate,
+     &fractal__v1__authenticate_request__descriptor,       FX_RPC_UNARY, 0, REQUEST_BYTES},
+    {"/fractal.v1.SlicerService/ListModels",           list_models,
+     &fractal__v1__list_models_request__descriptor,        FX_RPC_UNARY, 0, REQUEST_BYTES},
+    {"/fractal.v1.SlicerService/GetTokenizer",         get_tokenizer,
+     &fractal__v1__get_tokenizer_request__descriptor,      FX_RPC_UNARY, 0, REQUEST_BYTES},
+    {"/fractal.v1.SchedulerService/SubmitGenerations", submit,
+     &fractal__v1__submit_generations_request__descriptor, FX_RPC_UNARY, 0, SUBMIT_BYTES },
+    {"/fractal.v1.SchedulerService/CancelGeneration",  cancel,
+     &fractal__v1__cancel_generation_request__descriptor,  FX_RPC_UNARY, 0, REQUEST_BYTES},
 };
 
 static FX_MUST bool tokenizer_read(struct source *source, fx_error *err) {
