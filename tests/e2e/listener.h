@@ -11,7 +11,7 @@ struct listener {
 };
 
 /** `key` NULL: none is sent. Reads the head; conn.status says what became of it.
- *  @own caller, listener_close() */
+ *  Stays where it is. @own caller, listener_close() */
 FX_MUST bool listener_open(struct listener *listener, uint16_t port, const char *path,
                            const char *key, fx_error *err);
 /** The next snapshot. Anything in the stream but `data:` lines of JSON objects and comments is an

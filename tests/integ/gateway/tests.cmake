@@ -1,10 +1,10 @@
 # The gateway between test servers and a real Redis.
 if(TARGET fx_test_queue)
   add_library(fx_test_gateway STATIC integ/gateway/rpc_client.c integ/gateway/stage.c integ/gateway/stage_client.c
-    integ/gateway/stage_worker.c)
+    integ/gateway/stage_groups.c integ/gateway/stage_worker.c)
   target_compile_definitions(fx_test_gateway PRIVATE FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_link_libraries(fx_test_gateway PUBLIC fx_svc_gateway fx_test_queue cmocka)
-  foreach(name IN ITEMS answers auth continues tokens hang_up limits rejoin loops outage refusals rpc rpc_example)
+  foreach(name IN ITEMS answers auth continues tokens hang_up limits rejoin loops outage refusals rpc rpc_example submits)
     fx_add_test(integ/gateway/test_${name}.c LABELS integ DEPS fx_test_gateway)
   endforeach()
   foreach(name IN ITEMS cors hostile rpc_choices rpc_hostile)
@@ -14,8 +14,10 @@ if(TARGET fx_test_queue)
     fx_add_test(integ/gateway/test_limits_shared.c LABELS integ DEPS fx_test_gateway)
     add_dependencies(integ_gateway_test_limits_shared fractal-gateway)
   endif()
-  # It waits for seconds to pass.
-  fx_add_test(integ/gateway/test_telemetry.c LABELS integ DEPS fx_test_gateway fx_test_suite)
+  # They wait for seconds to pass.
+  foreach(name IN ITEMS telemetry telemetry_slow)
+    fx_add_test(integ/gateway/test_${name}.c LABELS integ DEPS fx_test_gateway fx_test_suite)
+  endforeach()
   fx_add_test(integ/gateway/test_limits_lua.c LABELS integ DEPS fx_test_queue)
   target_compile_definitions(integ_gateway_test_limits_lua PRIVATE
     FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
