@@ -71,6 +71,7 @@ struct stage {
     atomic_int tenant_code, submit_code, list_code; /* FX_OK: as it should be */
     atomic_int submit_good; /* submits that succeed before submit_code holds */
     atomic_int hide_model, show_other;
+    atomic_int old_scheduler, submit_calls; /* without SubmitGenerations; calls of it */
     struct stage_limits key_limits, tenant_limits;
     atomic_ullong idle_ms; /* when running last became 0 */
 };
@@ -85,6 +86,8 @@ bool stage_header(const char *answer, const char *name, char out[64]);
 void stage_gateway_open(struct stage *stage);
 void stage_gateway_close(struct stage *stage);
 
+/* stage_groups.c */
+void stage__submit_generations(fx_call *call, const void *message, void *stage);
 /* stage_worker.c, on the stage's loop */
 void stage__worker_tick(evutil_socket_t fd, short what, void *stage);
 void stage__worker_event(void *stage, enum fx_work_event event, const fx_gen_id *id);

@@ -239,23 +239,6 @@ static void test_rubbish(void **state) {
     json_decref(json);
 }
 
-/* One of four that is refused refuses all, and what was admitted is cancelled. */
-static void test_refused_together(void **state) {
-    struct stage *stage = *state;
-    stage_say(stage, (struct stage_script){NULL, 0, 0, 50, 1, FX_FINISH_STOP, NULL});
-    stage->submit_good = 2;
-    stage->submit_code = FX_RESOURCE_EXHAUSTED;
-    json_t *json = ask_json(stage, "/v1/completions", TEXT(",\"n\":4,\"max_tokens\":200"), 429);
-    json_decref(json);
-    assert_int_equal(stage->submitted, 4);
-    assert_true(stage_wait(&stage->cancelled, 2));
-    assert_true(stage_wait(&stage->running, 0));
-    stage->submit_code = FX_OK;
-    json = ask_json(stage, "/v1/completions", TEXT(",\"n\":4,\"max_tokens\":2"), 200);
-    assert_int_equal(json_array_size(json_object_get(json, "choices")), 4);
-    json_decref(json);
-}
-
 /* All that schema 2 has. */
 static void test_task_sampling(void **state) {
     struct stage *stage = *state;
@@ -318,7 +301,6 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_whole, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_whole_fails, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_rubbish, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(test_refused_together, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_task, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_task_sampling, stage_setup, stage_teardown),
     };
