@@ -3,10 +3,11 @@
 
 POLICY=/usr/sbin/policy-rc.d
 
-# listed ROLE...: package names of these roles.
+# listed ROLE...: package names of these roles, but those whose program is there already.
 listed() {
-    local role package
-    while read -r role package; do
+    local role package program
+    while read -r role package program; do
+        [ -z "$program" ] || ! command -v "$program" >/dev/null || continue
         case " $* " in *" $role "*) echo "$package" ;; esac
     done < <(grep -v '^#' "$ROOT/packages.txt")
 }

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # ./fractal test and bench.
 
-PASSED=0 FAILED=0
+PASSED=0 FAILED=0 CLIENTS=yes
 
 # run_ctest PRESET CTEST_OPTION...: adds its figures to PASSED and FAILED.
 run_ctest() {
@@ -23,6 +23,7 @@ build_tests() {
 }
 
 build_fuzzers() {
+    need_packages build run test fuzz
     say "building (preset fuzz)"
     configure fuzz -DFX_TESTS=ON
     build "$ROOT/build/fuzz" --target fuzzers
@@ -34,7 +35,25 @@ test_fuzz() {
     run_ctest fuzz -L '^fuzz$'
 }
 
+# What people really use, fetched from npm and PyPI. The last line said has the figures.
+test_clients() {
+    local log=$ROOT/build/clients.log
+    need_packages build run client
+    [ -f "$BUILD/build.ninja" ] || configure release -DFX_TESTS=OFF
+    build "$BUILD" --target fractal-example-chat "${PROGRAMS[@]/#/fractal-}"
+    say "testing (real clients)"
+    "$ROOT/tools/oracle/clients.sh" 2>&1 | tee "$log" || true
+    if [[ $(tail -n 1 "$log") =~ ^clients:\ ([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
+        PASSED=$((PASSED + BASH_REMATCH[1])) FAILED=$((FAILED + BASH_REMATCH[2]))
+    else
+        FAILED=$((FAILED + 1))
+    fi
+}
+
 test_all() {
+    local clients=(client)
+    [ $CLIENTS = yes ] || clients=()
+    need_packages build run test fuzz "${clients[@]}"
     build_tests release
     run_ctest release -LE '^(long|bench)$'
     build_tests asan
@@ -42,24 +61,30 @@ test_all() {
     build_tests tsan
     run_ctest tsan -L '^(unit|integ)$' -LE '^(long|bench)$'
     test_fuzz
+    [ $CLIENTS = no ] || test_clients
 }
 
 test_label() {
+    need_packages build run test
     build_tests release
     run_ctest release -L "^($1)\$"
 }
 
 run_tests() {
-    local begin=$SECONDS what=${1:-all}
-    [ $# -le 1 ] || [ "$what" = fuzz-long ] || die "usage: ./fractal test [WHAT]"
-    need_packages build run test
-    case $what in
-        all) test_all ;;
+    local begin=$SECONDS not_run=''
+    [ $# -le 1 ] || [ "$1" = fuzz-long ] || die "usage: ./fractal test [WHAT]" "./fractal --help"
+    case ${1:-} in
+        '') test_all ;;
+        --without-clients)
+            CLIENTS=no not_run=', not run: the real clients'
+            test_all
+            ;;
+        clients) test_clients ;;
         fuzz) test_fuzz ;;
         fuzz-long) test_fuzz_long "${@:2}" ;;
-        *) test_label "$what" ;;
+        *) test_label "$1" ;;
     esac
-    echo "$PASSED passed, $FAILED failed ($((SECONDS - begin)) s)"
+    echo "$PASSED passed, $FAILED failed$not_run ($((SECONDS - begin)) s)"
     [ $FAILED -eq 0 ]
 }
 

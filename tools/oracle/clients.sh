@@ -1,31 +1,77 @@
 #!/usr/bin/env bash
 # tools/oracle/clients.sh: the real clients against a suite of this checkout: openai for JavaScript
-# (6 and 7) and Python, @grpc/grpc-js by reflection over plaintext and mTLS, curl, and the examples
-# in Python and JavaScript. Fetches pinned packages from npm and PyPI into build/oracle; needs node,
-# npm, python3, curl, openssl and the network. Not part of ./fractal test, which needs none of them.
+# (6 and 7) and Python, @grpc/grpc-js by reflection over plaintext and mTLS, curl, and the examples in
+# C, Python and JavaScript. ./fractal test clients builds what it runs. Pinned packages come from the
+# registries that npm and pip are set to, into build/clients, once.
 set -euo pipefail
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
-WORK=$ROOT/build/oracle/clients
-TREE=$WORK/tree # a copy of what node runs, with the packages above it
+HERE=$ROOT/tools/oracle/clients
+BIN=${FRACTAL_BUILD:-$ROOT/build/release}/bin
+CACHE=$ROOT/build/clients
+TREE=$CACHE/tree # a copy of what node runs, with the packages above it
 CLIENTS=$TREE/tools/oracle/clients
-PORT=15000 BASE_PORT=15050
 MODEL=fractal-tiny-moe
-FAILED=0
+PORTS=20
+PASSED=0 FAILED=0
+for name in "${!FX_@}"; do unset "$name"; done
 
+fetch_python() {
+    python3 -m venv "$CACHE/venv" &&
+        "$CACHE/venv/bin/pip" install -r "$HERE/requirements.txt" \
+            -r "$ROOT/examples/python/requirements.txt"
+}
+
+fetch_javascript() {
+    mkdir "$TREE" && cp "$HERE/package.json" "$TREE" &&
+        npm install --no-package-lock --ignore-scripts --no-audit --no-fund --prefix "$TREE"
+}
+
+# fetch WHERE FOLDER VERSIONS_FILE...: what was fetched stays while no version changes. Where the
+# registry does not answer, its clients count as one that failed.
 fetch() {
-    mkdir -p "$WORK"
-    if [ ! -x "$WORK/venv/bin/python" ]; then
-        python3 -m venv "$WORK/venv"
-        "$WORK/venv/bin/pip" install -q openai==3.57.0 -r "$ROOT/examples/python/requirements.txt"
+    local where=$1 folder=$2 log=$CACHE/$1.log versions
+    shift 2
+    versions=$(cat "$@")
+    mkdir -p "$CACHE"
+    [ "$(cat "$folder/versions" 2>/dev/null)" != "$versions" ] || return 0
+    rm -rf "$folder"
+    if "fetch_$where" >"$log" 2>&1; then
+        printf '%s\n' "$versions" >"$folder/versions"
+        return 0
     fi
+    tail -n 5 "$log" >&2
+    echo "FAILED: no $where package could be fetched: its clients did not run (the log: $log)" >&2
+    FAILED=$((FAILED + 1))
+    return 1
+}
+
+fetch_all() {
+    PYTHON=no JAVASCRIPT=no
+    if fetch python "$CACHE/venv" "$HERE/requirements.txt" \
+        "$ROOT/examples/python/requirements.txt"; then PYTHON=yes; fi
+    if fetch javascript "$TREE" "$HERE/package.json"; then JAVASCRIPT=yes; fi
     mkdir -p "$TREE/tools/oracle"
-    rm -rf "$TREE/proto" "$TREE/examples" "$TREE/tools/oracle/clients"
+    rm -rf "$TREE/proto" "$TREE/examples" "$CLIENTS"
     cp -r "$ROOT/proto" "$ROOT/examples" "$TREE"
-    cp -r "$ROOT/tools/oracle/clients" "$TREE/tools/oracle"
-    if [ ! -d "$TREE/node_modules" ]; then
-        cp "$ROOT/tools/oracle/clients/package.json" "$TREE"
-        npm install --silent --no-package-lock --prefix "$TREE"
-    fi
+    cp -r "$HERE" "$TREE/tools/oracle"
+}
+
+listening() { (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
+# Ports of one instance from BASE_PORT, its admin ports 1000 above, and the HTTP port.
+choose_ports() {
+    local i
+    for ((BASE_PORT = 15000 + $$ % 200 * PORTS; BASE_PORT < 31000; BASE_PORT += PORTS)); do
+        for ((i = 0; i < PORTS; i++)); do
+            if listening $((BASE_PORT + i)) || listening $((BASE_PORT + 1000 + i)); then
+                continue 2
+            fi
+        done
+        PORT=$((BASE_PORT + PORTS - 1))
+        return
+    done
+    echo "FAILED: no free ports" >&2
+    exit 1
 }
 
 fractal() { "$ROOT/fractal" "$1" --data "$DATA" "${@:2}"; }
@@ -37,7 +83,7 @@ check() {
     local name=$1
     shift
     echo "$name"
-    "$@" || FAILED=$((FAILED + 1))
+    if "$@"; then PASSED=$((PASSED + 1)); else FAILED=$((FAILED + 1)); fi
 }
 
 limited_key() {
@@ -47,16 +93,16 @@ limited_key() {
 # example COMMAND...: one answer, and one refusal by its status.
 example() {
     local answer
-    answer=$("$@" "127.0.0.1:$BASE_PORT" "$DATA/api-key" $MODEL 'It is a truth') &&
+    answer=$("$@" "$GRPC" "$DATA/api-key" $MODEL 'It is a truth') &&
         [ -n "$answer" ] && echo "  ok    an answer: ${answer:0:40}..." || return 1
-    ! answer=$("$@" "127.0.0.1:$BASE_PORT" "$DATA/api-key" nobody hi 2>&1) &&
+    ! answer=$("$@" "$GRPC" "$DATA/api-key" nobody hi 2>&1) &&
         [[ $answer == NOT_FOUND:* ]] && echo "  ok    $answer"
 }
 
 curl_stream() {
     local out
-    out=$(curl -sN "http://127.0.0.1:$PORT/v1/chat/completions" \
-        -H "Authorization: Bearer $(<"$DATA/api-key")" -H 'Content-Type: application/json' -d \
+    out=$(curl -sN "$URL/chat/completions" \
+        -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' -d \
         '{"model":"'$MODEL'","stream":true,"max_tokens":8,"messages":[{"role":"user","content":"hi"}]}')
     [[ $out == 'data: {'* && $out == *'data: [DONE]' ]] && echo "  ok    a stream, [DONE] last"
 }
@@ -76,43 +122,51 @@ certificates() {
     cd "$ROOT"
 }
 
-plain_checks() {
-    local key limited admin=127.0.0.1:$((BASE_PORT + 1000)) url=http://127.0.0.1:$PORT/v1 package
-    key=$(<"$DATA/api-key")
+python_checks() {
+    local python=$CACHE/venv/bin/python
+    check "openai of PyPI" "$python" "$HERE/openai_check.py" "$URL" "$KEY" "$(limited_key)" $MODEL
+    check "examples/python" example "$python" "$ROOT/examples/python/chat.py"
+}
+
+javascript_checks() {
+    local package
     for package in openai6 openai7; do
-        limited=$(limited_key)
-        check "npm $package" node "$CLIENTS/openai.mjs" $package "$url" "$key" "$limited" $admin $MODEL
+        check "$package of npm" node "$CLIENTS/openai.mjs" $package "$URL" "$KEY" "$(limited_key)" \
+            "$ADMIN" $MODEL
     done
-    limited=$(limited_key)
-    check "PyPI openai" "$WORK/venv/bin/python" "$ROOT/tools/oracle/clients/openai_check.py" "$url" "$key" "$limited" $MODEL
-    check "gRPC" node "$CLIENTS/grpc.mjs" 127.0.0.1:$BASE_PORT "$key" $MODEL $admin
-    check "curl" curl_stream
-    check "examples/python" example "$WORK/venv/bin/python" "$ROOT/examples/python/chat.py"
+    check "@grpc/grpc-js" node "$CLIENTS/grpc.mjs" "$GRPC" "$KEY" $MODEL "$ADMIN"
     check "examples/javascript" example node "$TREE/examples/javascript/chat.js"
-    check "examples/c" example "$ROOT/build/release/bin/fractal-example-chat"
+}
+
+plain_checks() {
+    check "curl" curl_stream
+    check "examples/c" example "$BIN/fractal-example-chat"
+    [ $PYTHON = no ] || python_checks
+    [ $JAVASCRIPT = no ] || javascript_checks
 }
 
 tls_checks() {
+    [ $JAVASCRIPT = yes ] || return 0
+    fractal down >/dev/null 2>&1
     certificates
     export FX_TLS_CA=$DATA/tls/ca.pem FX_TLS_CERT=$DATA/tls/server.pem FX_TLS_KEY=$DATA/tls/server.key
     suite_up
-    check "gRPC over mTLS" node "$CLIENTS/grpc.mjs" 127.0.0.1:$BASE_PORT "$(<"$DATA/api-key")" $MODEL \
-        127.0.0.1:$((BASE_PORT + 1000)) "$DATA/tls"
+    check "@grpc/grpc-js over mTLS" node "$CLIENTS/grpc.mjs" "$GRPC" "$KEY" $MODEL "$ADMIN" "$DATA/tls"
 }
 
 main() {
-    fetch
+    fetch_all
+    choose_ports
     cd "$ROOT"
     DATA=$(mktemp -d /tmp/fx-clients-XXXXXX)
     trap 'fractal down >/dev/null 2>&1; rm -rf "$DATA"' EXIT
     suite_up
-    cmake --build "$ROOT/build/release" --target fractal-example-chat >/dev/null
+    KEY=$(<"$DATA/api-key")
+    URL=http://127.0.0.1:$PORT/v1 GRPC=127.0.0.1:$BASE_PORT ADMIN=127.0.0.1:$((BASE_PORT + 1000))
     plain_checks
-    fractal down >/dev/null
     tls_checks
-    [ $FAILED -eq 0 ] && echo "all clients: as they expect" && return
-    echo "$FAILED of the clients found something wrong" >&2
-    return 1
+    echo "clients: $PASSED passed, $FAILED failed"
+    [ $FAILED -eq 0 ]
 }
 
 main "$@"

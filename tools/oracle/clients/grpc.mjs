@@ -9,8 +9,8 @@ import { row, end } from './check.mjs';
 
 const [, , address, key, model, admin, certificates] = process.argv;
 const options = { keepCase: true, enums: String, longs: Number, defaults: true };
-// A name: TLS knows no server names that are addresses.
-const target = address.replace('127.0.0.1', 'localhost');
+// TLS knows no server names that are addresses.
+const target = certificates ? address.replace('127.0.0.1', 'localhost') : address;
 const pem = (name) => fs.readFileSync(path.join(certificates, name));
 const credentials = certificates
   ? grpc.credentials.createSsl(pem('ca.pem'), pem('client.key'), pem('client.pem'))
