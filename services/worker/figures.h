@@ -5,7 +5,8 @@
 /** How generations fared here. */
 enum figures_latency {
     FIGURES_FIRST_TOKEN, /* from the submission to the first token in the log */
-    FIGURES_INTER_TOKEN, /* between tokens in the log; 0 for those that one append brought */
+    FIGURES_INTER_TOKEN, /* between tokens in the log; those that one append brought share the wait
+                          */
     FIGURES_QUEUE_TIME,  /* from the submission to its taking */
     FIGURES_LATENCIES,
 };

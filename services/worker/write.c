@@ -55,23 +55,19 @@ static void resend_from(struct gen *gen, uint32_t first) {
     if (first - 1 < gen->sent) gen->sent = first - 1;
 }
 
-/* Tokens are in the log up to `last`, where those who wait for them find them. */
+/* Tokens are in the log up to `last`, where those who wait for them find them. What one append
+ * brought shares the wait for it. */
 static void logged(worker_io *io, struct gen *gen, uint32_t last) {
     struct fx_latency *inter_token = &io->figures.latencies[FIGURES_INTER_TOKEN];
     uint64_t now_us = fx_clock_us();
     if (last <= gen->acked) return;
+    uint32_t fresh = last - gen->acked, waits = gen->acked_us ? fresh : fresh - 1;
+    uint64_t each_us = gen->acked_us ? (now_us - gen->acked_us) / fresh : 0;
     if (!gen->acked) worker_figures_since(&io->figures, FIGURES_FIRST_TOKEN, gen->submitted_ms);
-    if (gen->acked_us) fx_latency_add(inter_token, now_us - gen->acked_us);
-    for (uint32_t more = gen->acked + 2; more <= last; more++)
-        fx_latency_add(inter_token, 0);
+    for (uint32_t i = 0; i < waits; i++)
+        fx_latency_add(inter_token, each_us);
     gen->acked = last;
     gen->acked_us = now_us;
-}
-
-/* Redis knows us as the owner. */
-static void heard(worker_io *io, struct gen *gen) {
-    gen->server = fx_redis_report(io->redis)->servers;
-    gen->heard_ms = fx_clock_ms();
 }
 
 void io_gen_answered(worker_io *io, struct gen *gen, uint32_t first,
