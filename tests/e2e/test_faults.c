@@ -1,11 +1,16 @@
-/* Clients that hang up, workers that die or freeze: nothing is lost, repeated or left behind. */
+/* Workers and schedulers that die or freeze: nothing is lost, repeated or left behind. */
 #include <hiredis/hiredis.h>
 #include <signal.h>
 #include "common/queue/queue.h"
 #include "tests/e2e/monitor.h"
 
 #define PROMPT "It is a truth universally acknowledged,"
-enum { TOKENS = 240, LONG = 900, TRIES = 5, FREE_MS = 200, STEP_MS = 10000, GAVE_UP_MS = 5000 };
+enum {
+    TOKENS = 240,
+    STEP_MS = 10000,
+    GENERATION_DIGITS = 2 * FX_GEN_ID_BYTES,
+    MODEL_DIGITS = 8,
+};
 
 static json_t *tokens(int count) {
     return json_pack("{s:i}", "max_tokens", count);
@@ -29,71 +34,6 @@ static struct service *busy_worker(struct suite *suite) {
     struct service *worker;
     WAIT_FOR((worker = busy_find(suite)) != NULL, STEP_MS, "no worker is busy");
     return worker;
-}
-
-/* Milliseconds until every slot and KV block of the worker is free. */
-static uint32_t freed_after(struct service *worker) {
-    uint64_t begin_ms = fx_clock_ms();
-    WAIT_FOR(worker_is_free(worker), GAVE_UP_MS, "the slot stays taken");
-    return (uint32_t)(fx_clock_ms() - begin_ms);
-}
-
-static int by_size(const void *a, const void *b) {
-    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-    return (left > right) - (left < right);
-}
-
-/* The median: the machine may stall once, the code may not be slow. */
-static void check_freed(uint32_t times_ms[TRIES]) {
-    print_message("freed after");
-    for (uint32_t i = 0; i < TRIES; i++)
-        print_message(" %u", times_ms[i]);
-    print_message(" ms\n");
-    qsort(times_ms, TRIES, sizeof *times_ms, by_size);
-    assert_in_range(times_ms[TRIES / 2], 0, FREE_MS);
-}
-
-/* -- hanging up -- */
-
-static void a_hang_up_frees_the_slot(void **state) {
-    uint32_t times_ms[TRIES];
-    for (uint32_t i = 0; i < TRIES; i++) {
-        auto_stream stream = {0};
-        MUST(stream_open(&stream, *state, PROMPT, tokens(LONG), &err));
-        MUST(stream_until(&stream, 3, &err));
-        struct service *worker = busy_worker(*state);
-        stream_close(&stream);
-        times_ms[i] = freed_after(worker);
-    }
-    check_freed(times_ms);
-}
-
-static void post(struct suite *suite, struct http_conn *conn) {
-    char bearer[128];
-    auto_json body = suite_prompt(PROMPT, tokens(LONG));
-    auto_text text = json_dumps(body, 0);
-    (void)snprintf(bearer, sizeof bearer, "Authorization: Bearer %s", suite->key);
-    const struct http_request request = {.method = "POST",
-                                         .path = "/v1/completions",
-                                         .headers = WORDS(bearer, "Content-Type: application/json"),
-                                         .body = fx_span_str(text)};
-    MUST(http_open(conn, suite->gateways[0].port, &err));
-    MUST(http_send(conn, &request, &err));
-}
-
-static void a_hang_up_without_streaming_frees_the_slot(void **state) {
-    static const char decoded[] = "fx_worker_tokens_decoded_total";
-    uint32_t times_ms[TRIES];
-    for (uint32_t i = 0; i < TRIES; i++) {
-        auto_http conn = {0};
-        post(*state, &conn);
-        struct service *worker = busy_worker(*state);
-        double before = service_metric(worker, decoded);
-        WAIT_FOR(service_metric(worker, decoded) >= before + 5, STEP_MS, "it decodes nothing");
-        http_close(&conn);
-        times_ms[i] = freed_after(worker);
-    }
-    check_freed(times_ms);
 }
 
 /* -- processes that die -- */
@@ -230,18 +170,19 @@ static void wakes(struct service *frozen, double lost_before, struct monitor *mo
         assert_true(log.appends[i].epoch == 1 && !log.appends[i].count);
 }
 
-/* The 32 hex digits of a completion's id. */
-static const char *generation_of(const struct stream *stream) {
+/* A completion's id: the generation's, then the model's number. */
+static void generation_of(const struct stream *stream, char out[GENERATION_DIGITS + 1]) {
     const char *at = strchr(stream->generation, '-');
     assert_non_null(at);
-    assert_int_equal(strspn(at + 1, "0123456789abcdef"), 32);
-    return at + 1;
+    assert_int_equal(strspn(at + 1, "0123456789abcdef"), GENERATION_DIGITS + MODEL_DIGITS);
+    (void)snprintf(out, GENERATION_DIGITS + 1, "%s", at + 1);
 }
 
 static void a_worker_that_wakes_up_can_append_nothing(void **state) {
     static struct monitor_log log;
     struct suite *suite = *state;
     auto_stream stream = {0};
+    char generation[GENERATION_DIGITS + 1];
     auto_text want = suite_complete(suite, PROMPT, tokens(TOKENS));
     struct monitor *monitor = monitor_start(suite);
     redisContext *redis = redisConnectUnix(suite->redis.socket);
@@ -252,11 +193,12 @@ static void a_worker_that_wakes_up_can_append_nothing(void **state) {
     double lost_before = service_metric(frozen, leases_lost);
     process_signal(&frozen->process, SIGSTOP);
     assert_rest(&stream, want);
-    wakes(frozen, lost_before, monitor, generation_of(&stream));
-    monitor_read(monitor, generation_of(&stream), &log);
+    generation_of(&stream, generation);
+    wakes(frozen, lost_before, monitor, generation);
+    monitor_read(monitor, generation, &log);
     check_refused(redis, monitor, &log);
-    monitor_read(monitor, generation_of(&stream), &log);
-    check_log(redis, generation_of(&stream), &log);
+    monitor_read(monitor, generation, &log);
+    check_log(redis, generation, &log);
     monitor_stop(monitor);
     redisFree(redis);
     auto_text more = suite_complete(suite, "and then", tokens(4)); /* both serve on */
@@ -265,8 +207,6 @@ static void a_worker_that_wakes_up_can_append_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_hang_up_frees_the_slot),
-        cmocka_unit_test(a_hang_up_without_streaming_frees_the_slot),
         cmocka_unit_test(kill_9_of_a_worker_loses_nothing),
         cmocka_unit_test(a_worker_that_wakes_up_can_append_nothing),
         cmocka_unit_test(kill_9_of_a_scheduler_loses_nothing),

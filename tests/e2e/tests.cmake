@@ -22,3 +22,4 @@ add_test(NAME e2e/test_launcher COMMAND timeout --kill-after=25 270
   ${CMAKE_SOURCE_DIR}/tests/e2e/test_launcher.sh ${CMAKE_BINARY_DIR})
 set_tests_properties(e2e/test_launcher PROPERTIES LABELS e2e TIMEOUT 300 RESOURCE_LOCK e2e
   PROCESSORS 2)
+fx_add_e2e(hang_up 180)

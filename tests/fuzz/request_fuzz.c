@@ -1,4 +1,4 @@
-/* A body of the generating routes: taken, or refused by an error that is itself valid JSON. */
+/* A body of the routes that take one: taken, or refused by an error that is itself valid JSON. */
 #include "common/http/json.h"
 #include "services/gateway/request.h"
 #include "tests/fuzz/fuzz.h"
@@ -15,12 +15,12 @@ static void refusal_check(const struct gw_problem *problem) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const enum gw_kind kinds[] = {GW_CHAT, GW_COMPLETION};
+    static const enum gw_kind kinds[] = {GW_CHAT, GW_COMPLETION, GW_TOKENIZE, GW_DETOKENIZE};
     for (size_t i = 0; i < FX_COUNT(kinds); i++) {
         struct gw_request request = {0};
         struct gw_problem problem = {0};
         if (gw_request_parse(kinds[i], (fx_span){data, size}, &request, &problem))
-            FX_ASSERT(request.model && (request.messages || request.prompt));
+            FX_ASSERT(request.model && (request.messages || request.prompt || request.tokens));
         else
             refusal_check(&problem);
         gw_request_done(&request);

@@ -6,14 +6,21 @@ static const struct row {
     const char *name, *addr, *cert, *key, *redis;
     bool plaintext;
     const char *names; /* in the error; NULL: accepted */
+    const char *cors;
 } rows[] = {
-    {"loopback",      "127.0.0.1:5000", "",  "",  "redis://127.0.0.1:6379/0", false, NULL             },
-    {"public",        "0.0.0.0:5000",   "",  "",  "redis://127.0.0.1:6379/0", false, "FX_PLAINTEXT"   },
-    {"public, TLS",   "0.0.0.0:5000",   "c", "k", "redis://127.0.0.1:6379/0", false, NULL             },
-    {"public, plain", "0.0.0.0:5000",   "",  "",  "redis://127.0.0.1:6379/0", true,  NULL             },
-    {"cert alone",    "127.0.0.1:5000", "c", "",  "redis://127.0.0.1:6379/0", false, "FX_HTTP_TLS_KEY"},
-    {"address",       "127.0.0.1",      "",  "",  "redis://127.0.0.1:6379/0", false, "FX_HTTP_ADDR"   },
-    {"redis",         "127.0.0.1:5000", "",  "",  "http://x",                 false, "FX_REDIS_URL"   },
+    {"loopback",              "127.0.0.1:5000", "",  "",  "redis://127.0.0.1:6379/0", false, NULL,              NULL                   },
+    {"public",                "0.0.0.0:5000",   "",  "",  "redis://127.0.0.1:6379/0", false, "FX_PLAINTEXT",    NULL                   },
+    {"public, TLS",           "0.0.0.0:5000",   "c", "k", "redis://127.0.0.1:6379/0", false, NULL,              NULL                   },
+    {"public, plain",         "0.0.0.0:5000",   "",  "",  "redis://127.0.0.1:6379/0", true,  NULL,              NULL                   },
+    {"cert alone",            "127.0.0.1:5000", "c", "",  "redis://127.0.0.1:6379/0", false, "FX_HTTP_TLS_KEY",
+     NULL                                                                                                                              },
+    {"address",               "127.0.0.1",      "",  "",  "redis://127.0.0.1:6379/0", false, "FX_HTTP_ADDR",    NULL                   },
+    {"redis",                 "127.0.0.1:5000", "",  "",  "http://x",                 false, "FX_REDIS_URL",    NULL                   },
+    {"web pages",             "127.0.0.1:5000", "",  "",  "redis://127.0.0.1:6379/0", false, NULL,
+     "https://a.example,http://localhost:3000"                                                                                         },
+    {"any web page",          "127.0.0.1:5000", "",  "",  "redis://127.0.0.1:6379/0", false, NULL,              "*"                    },
+    {"a page, not an origin", "127.0.0.1:5000", "",  "",  "redis://127.0.0.1:6379/0", false,
+     "FX_CORS_ORIGINS",                                                                                         "https://a.example/app"},
 };
 
 static void test_config(void **state) {
@@ -24,6 +31,7 @@ static void test_config(void **state) {
                                .http_tls_key = row->key,
                                .redis_url = row->redis,
                                .redis_ledger_url = "",
+                               .cors_origins = row->cors,
                                .plaintext = row->plaintext};
     fx_error err = {0};
     bool ok = gw_config_check(&config, &err);
