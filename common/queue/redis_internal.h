@@ -10,9 +10,9 @@ struct fx_redis_subs {
     bool open; /* conn was initialised: something subscribed once */
     struct fx_redis_channel **buckets;
     uint32_t buckets_len, subs_count, subs_max;
-    uint64_t sent, acked; /* SUBSCRIBE commands on this connection, and their answers */
-    uint32_t walking;     /* callbacks are being called: nothing is freed */
-    bool sweep;           /* something was unsubscribed meanwhile */
+    uint64_t sent, acked;           /* SUBSCRIBE commands on this connection, and their answers */
+    uint32_t walking;               /* callbacks are being called: nothing is freed */
+    struct fx_redis_channel *sweep; /* where something was unsubscribed meanwhile */
 };
 
 struct fx_redis {

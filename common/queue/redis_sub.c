@@ -13,6 +13,8 @@ struct fx_redis_sub {
 
 struct fx_redis_channel {
     struct fx_redis_channel *next;
+    struct fx_redis_channel *next_swept; /* while `sweep` */
+    bool sweep;                          /* on the list of those to sweep */
     struct fx_redis_sub *subs;
     size_t len;
     uint32_t hash;
@@ -85,17 +87,24 @@ static void channel_sweep(struct fx_redis_subs *subs, struct fx_redis_channel *c
     channel_drop(subs, channel);
 }
 
+static void sweep_later(struct fx_redis_subs *subs, struct fx_redis_channel *channel) {
+    if (channel->sweep) return;
+    channel->sweep = true;
+    channel->next_swept = subs->sweep;
+    subs->sweep = channel;
+}
+
 static void sweep_all(struct fx_redis_subs *subs) {
-    subs->sweep = false;
-    for (uint32_t i = 0; i < subs->buckets_len; i++)
-        for (struct fx_redis_channel *channel = subs->buckets[i], *next; channel; channel = next) {
-            next = channel->next;
-            channel_sweep(subs, channel);
-        }
+    struct fx_redis_channel *channel;
+    while ((channel = subs->sweep)) {
+        subs->sweep = channel->next_swept;
+        channel->sweep = false;
+        channel_sweep(subs, channel);
+    }
 }
 
 static void walk_end(struct fx_redis_subs *subs) {
-    if (--subs->walking == 0 && subs->sweep) sweep_all(subs);
+    if (--subs->walking == 0) sweep_all(subs);
 }
 
 static void tell(struct fx_redis_sub *sub, enum fx_redis_event event, fx_span payload) {
@@ -239,7 +248,7 @@ void fx_redis_unsubscribe(fx_redis_sub *sub) {
     struct fx_redis_subs *subs = &sub->redis->subs;
     sub->on_message = NULL;
     if (subs->walking)
-        subs->sweep = true;
+        sweep_later(subs, sub->channel);
     else
         channel_sweep(subs, sub->channel);
 }
