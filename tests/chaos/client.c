@@ -58,7 +58,7 @@ static void choice_take(struct client *client, const json_t *part, uint32_t n) {
     }
     struct client_choice *choice = &client->choices[index];
     if (*choice->reason) (void)wrong(client, "choice %lld goes on after its end", index);
-    client->repeated |= n < choice->tokens || (*text && n == choice->tokens);
+    client->repeated |= n < choice->tokens || (*text && !reason && n == choice->tokens);
     if (client->repeated)
         (void)wrong(client, "choice %lld: tokens %u after %u", index, n, choice->tokens);
     choice->tokens = n;
@@ -87,11 +87,14 @@ static enum outcome chunk_take(struct client *client, const char *line) {
 /* One line of the stream. OVER: nothing more is read. */
 static enum outcome line_take(struct client *client, const char *line) {
     if (strncmp(line, "id: ", 4) == 0)
-        (void)snprintf(client->place, sizeof client->place, "%s", line + 4);
-    if (strncmp(line, "data: ", 6) != 0) return AGAIN;
-    if (strcmp(line, "data: [DONE]") != 0) return chunk_take(client, line + 6);
-    client->done = true;
-    return OVER;
+        (void)snprintf(client->id, sizeof client->id, "%s", line + 4);
+    else if (!*line)
+        memcpy(client->place, client->id, sizeof client->place);
+    else if (strcmp(line, "data: [DONE]") == 0)
+        client->done = true;
+    else if (strncmp(line, "data: ", 6) == 0)
+        return chunk_take(client, line + 6);
+    return client->done ? OVER : AGAIN;
 }
 
 static enum outcome lines_take(struct client *client, struct http_text *body, size_t *at) {
@@ -177,24 +180,44 @@ static enum outcome answer_read(struct client *client, struct http_conn *conn) {
     return conn->status == 200 ? whole_take(client, conn) : refused(client, conn);
 }
 
-static bool ask(const struct client *client, struct http_conn *conn) {
+/* Where it is, as it counted by itself: "12,8e", e for a choice that has ended. */
+static void place_count(const struct client *client, char out[CLIENT_NAME_MAX]) {
+    size_t len = 0;
+    for (uint32_t i = 0; i < client->opts.request->choices; i++) {
+        const struct client_choice *choice = &client->choices[i];
+        len += (size_t)snprintf(out + len, CLIENT_NAME_MAX - len, "%s%u%s", i ? "," : "",
+                                choice->tokens, *choice->reason ? "e" : "");
+    }
+}
+
+/* Goes on behind the last event: by its id, or where there are none by its own count. */
+static bool ask_back(struct client *client, struct http_conn *conn, const char *bearer) {
+    char place[96], path[256], counted[CLIENT_NAME_MAX];
+    fx_error err;
+    bool by_id = *client->place != 0;
+    place_count(client, counted);
+    (void)snprintf(place, sizeof place, "Last-Event-ID: %s", client->place);
+    (void)snprintf(path, sizeof path, "/v1/generations/%s/events%s%s", client->name,
+                   by_id ? "" : "?after=", by_id ? "" : counted);
+    const struct http_request get = {
+        .method = "GET", .path = path, .headers = WORDS(bearer, by_id ? place : NULL)};
+    return http_send(conn, &get, &err);
+}
+
+static bool ask(struct client *client, struct http_conn *conn) {
     const struct client_opts *opts = &client->opts;
     const struct request *request = opts->request;
-    char bearer[128], key[96], place[96], path[160];
+    char bearer[128], key[96];
     fx_error err;
-    bool back = request->stream && *client->name;
     (void)snprintf(bearer, sizeof bearer, "Authorization: Bearer %s", opts->api_key);
     (void)snprintf(key, sizeof key, "Idempotency-Key: %s-%u", opts->run, request->number);
-    (void)snprintf(place, sizeof place, "Last-Event-ID: %s", client->place);
-    (void)snprintf(path, sizeof path, "/v1/generations/%s/events", client->name);
+    if (request->stream && *client->name) return ask_back(client, conn, bearer);
     const struct http_request post = {
         .method = "POST",
         .path = request->chat ? "/v1/chat/completions" : "/v1/completions",
         .headers = WORDS(bearer, key, "Content-Type: application/json"),
         .body = fx_span_str(request->body)};
-    const struct http_request get = {
-        .method = "GET", .path = path, .headers = WORDS(bearer, place)};
-    return http_send(conn, back ? &get : &post, &err);
+    return http_send(conn, &post, &err);
 }
 
 static enum outcome visit(struct client *client, uint16_t port) {

@@ -39,7 +39,8 @@ struct client {
     _Atomic uint32_t chunk_count; /* with text, so far */
     _Atomic bool leave;           /* it shall give up on its gateway */
     char name[CLIENT_NAME_MAX];   /* of its answer: chatcmpl-..., cmpl-... */
-    char place[CLIENT_NAME_MAX];  /* the last event's id */
+    char place[CLIENT_NAME_MAX];  /* the last whole event's id; "": events have none */
+    char id[CLIENT_NAME_MAX];     /* of the event that is coming */
     struct client_choice choices[REQUEST_CHOICES_MAX];
     uint32_t usage;                      /* completion tokens of an answer in one piece */
     _Atomic uint64_t begun_us, ended_us; /* RUNNING, ENDED since */

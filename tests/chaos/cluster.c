@@ -68,10 +68,14 @@ static struct service *services_of(enum fault_target target) {
 
 /* Which of the two schedulers makes a call is chance. */
 static void victims_choose(struct strike *strike, uint32_t turn) {
-    struct service *all = services_of(strike->fault->target);
-    bool any = strike->fault->target == FAULT_SCHEDULER && strike->fault->call;
-    strike->victims[0] = &all[turn % SUITE_MANY];
-    strike->victims[1] = any ? &all[(turn + 1) % SUITE_MANY] : NULL;
+    const struct fault *fault = strike->fault;
+    struct service *all = services_of(fault->target);
+    bool any = fault->target != FAULT_WORKER && fault->call;
+    for (uint32_t i = 0; i < (any ? 2 : 1); i++) {
+        bool same = fault->target == FAULT_GATEWAY;
+        strike->victims[i] = &all[(turn + (same ? 0 : i)) % SUITE_MANY];
+        strike->callers[i] = same && any ? &cluster.schedulers[i] : strike->victims[i];
+    }
 }
 
 static void struck(struct strike *strike, struct service *victim) {
@@ -99,8 +103,8 @@ void strike_begin(struct strike *strike, const struct fault *fault, uint32_t tur
         return;
     }
     victims_choose(strike, turn);
-    for (uint32_t i = 0; i < 2 && strike->victims[i] && fault->call; i++)
-        proxy_arm(cluster_proxy(strike->victims[i]),
+    for (uint32_t i = 0; i < 2 && strike->callers[i] && fault->call; i++)
+        proxy_arm(cluster_proxy(strike->callers[i]),
                   &(struct proxy_trap){fault->call, fault->when, fault->nth ? fault->nth : 1,
                                        fault->delay_ms, strike->victims[i]->process.pid,
                                        fault->signal, &strike->once});
@@ -113,8 +117,8 @@ void strike_begin(struct strike *strike, const struct fault *fault, uint32_t tur
 
 bool strike_done(struct strike *strike) {
     if (strike->at_us) return true;
-    for (uint32_t i = 0; i < 2 && strike->victims[i]; i++) {
-        strike->at_us = proxy_sprung(cluster_proxy(strike->victims[i]), &strike->held);
+    for (uint32_t i = 0; i < 2 && strike->callers[i]; i++) {
+        strike->at_us = proxy_sprung(cluster_proxy(strike->callers[i]), &strike->held);
         if (!strike->at_us) continue;
         struck(strike, strike->victims[i]);
         return true;
@@ -123,8 +127,8 @@ bool strike_done(struct strike *strike) {
 }
 
 void strike_give_up(struct strike *strike) {
-    for (uint32_t i = 0; i < 2 && strike->victims[i]; i++)
-        proxy_disarm(cluster_proxy(strike->victims[i]));
+    for (uint32_t i = 0; i < 2 && strike->callers[i]; i++)
+        proxy_disarm(cluster_proxy(strike->callers[i]));
 }
 
 /* -- what is asked of Redis -- */
@@ -138,12 +142,18 @@ static redisReply *ask(const char *script) {
     return reply;
 }
 
-static long long tokens_logged(void) {
-    redisReply *reply = ask("local sum = 0 "
-                            "for _, key in ipairs(redis.call('KEYS', 'fx:*:log:*')) do "
-                            "sum = sum + redis.call('XLEN', key) end return sum");
-    long long sum = reply->integer;
-    freeReplyObject(reply);
+/* Entries of the logs of these generations. */
+static long long entries_of(const struct proxy_ids *ids) {
+    long long sum = 0;
+    for (uint32_t i = 0; i < ids->count; i++) {
+        char script[160];
+        (void)snprintf(script, sizeof script,
+                       "return redis.call('XLEN', redis.call('KEYS', 'fx:*:log:%s')[1])",
+                       ids->at[i]);
+        redisReply *reply = ask(script);
+        sum += reply->integer;
+        freeReplyObject(reply);
+    }
     return sum;
 }
 
@@ -175,10 +185,11 @@ static void redis_left(char *out, size_t cap) {
 
 /* -- healing -- */
 
-/* The logs grow no more: what it had on its way is refused. */
-static void awakened(struct service *worker, long long logged) {
-    WAIT_FOR(worker_is_free(worker), CLEAN_MS, "%s woke and holds on", worker->process.name);
-    assert_int_equal(tokens_logged(), logged);
+/* The logs of what it held grow no more: all it had on its way is refused. */
+static void awakened(const struct strike *strike, long long logged) {
+    WAIT_FOR(worker_is_free(strike->victim), CLEAN_MS, "%s woke and holds on",
+             strike->victim->process.name);
+    assert_int_equal(entries_of(&strike->held), logged);
 }
 
 void strike_heal(struct strike *strike) {
@@ -193,11 +204,12 @@ void strike_heal(struct strike *strike) {
         suite_await_ready(victim);
         return;
     }
-    long long logged = tokens_logged();
+    bool worker = strike->fault->target == FAULT_WORKER;
+    long long logged = worker ? entries_of(&strike->held) : 0;
     proxy_release(proxy);
     process_signal(&victim->process, SIGCONT);
     suite_await_ready(victim);
-    if (strike->fault->target == FAULT_WORKER) awakened(victim, logged);
+    if (worker) awakened(strike, logged);
     proxy_forget(proxy);
 }
 

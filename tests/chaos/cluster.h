@@ -20,17 +20,18 @@ enum fault_target { FAULT_NONE, FAULT_WORKER, FAULT_SCHEDULER, FAULT_GATEWAY, FA
 struct fault {
     enum fault_target target;
     int signal;       /* SIGKILL or SIGSTOP */
-    const char *call; /* at this function, else while tokens flow */
+    const char *call; /* at this function, else while tokens flow; a gateway's is a scheduler's */
     enum proxy_when when;
     uint32_t nth, delay_ms; /* of such calls (0 = 1); after a PASSED one */
 };
 /** A blow on its way, and what it met. */
 struct strike {
     const struct fault *fault;
-    struct service *victims[2], *victim; /* who may get it; who got it, NULL: nobody yet */
-    _Atomic bool once;                   /* one of them did */
-    uint64_t at_us;                      /* when, by fx_clock_us() */
-    struct proxy_ids held;               /* what a worker had then */
+    struct service *callers[2], *victims[2]; /* whose calls are waited for; who may get it */
+    struct service *victim;                  /* who got it; NULL: nobody yet */
+    _Atomic bool once;                       /* one of them did */
+    uint64_t at_us;                          /* when, by fx_clock_us() */
+    struct proxy_ids held;                   /* what a worker had then */
 };
 /** Sets the trap, or strikes at once where the fault has no call. `turn` alternates victims. The
  *  strike stays where it is until it is healed. */

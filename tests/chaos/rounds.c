@@ -3,6 +3,7 @@
 
 #define WORKER FAULT_WORKER
 #define SCHEDULER FAULT_SCHEDULER
+#define GATEWAY FAULT_GATEWAY
 #define REDIS FAULT_REDIS
 #define KILL SIGKILL
 #define STOP SIGSTOP
@@ -13,14 +14,18 @@
 /* A short run takes the first ones. */
 const struct round rounds[] = {
     {{{WORKER, KILL, "append", BEFORE, 7, 0}}},
+    {{{GATEWAY, KILL, NULL, 0, 0, 0}}},
     {{{WORKER, KILL, "append", AFTER, 1, 0}, {SCHEDULER, KILL, "reclaim", BEFORE, 1, 0}}},
     {{{REDIS, KILL, NULL, 0, 0, 0}}},
     {{{WORKER, STOP, "append", BEFORE, 5, 0}}},
     {{{WORKER, KILL, "pull", PASSED, 1, 20}}}, /* in prefill */
     {{{WORKER, KILL, "finish", BEFORE, 1, 0}}},
+    {{{WORKER, KILL, NULL, 0, 0, 0}, {GATEWAY, KILL, NULL, 0, 0, 0}}},
+    {{{REDIS, STOP, NULL, 0, 0, 0}}},
+    {{{GATEWAY, STOP, NULL, 0, 0, 0}}},
     {{{SCHEDULER, KILL, "dispatch", AFTER, 1, 0}}},
     {{{WORKER, KILL, NULL, 0, 0, 0}, {SCHEDULER, KILL, NULL, 0, 0, 0}}},
-    {{{REDIS, STOP, NULL, 0, 0, 0}}},
+    {{{GATEWAY, KILL, "submit", PASSED, 3, 0}}},
     {{{WORKER, KILL, "append", AFTER, 9, 0}}},
     {{{WORKER, KILL, NULL, 0, 0, 0}, {SCHEDULER, KILL, "reclaim", AFTER, 1, 0}}},
     {{{WORKER, KILL, "finish", AFTER, 1, 0}}},
@@ -29,10 +34,10 @@ const struct round rounds[] = {
     {{{SCHEDULER, KILL, "submit", AFTER, 2, 0}}},
     {{{WORKER, STOP, NULL, 0, 0, 0}}},
     {{{SCHEDULER, STOP, NULL, 0, 0, 0}}},
-    {{{WORKER, KILL, "append", BEFORE, 3, 0}, {SCHEDULER, KILL, "dispatch", BEFORE, 1, 0}}},
+    {{{GATEWAY, KILL, NULL, 0, 0, 0}, {REDIS, KILL, NULL, 0, 0, 0}}},
     {{{WORKER, KILL, NULL, 0, 0, 0}, {REDIS, KILL, NULL, 0, 0, 0}}},
     {{{WORKER, KILL, NULL, 0, 0, 0}, {REDIS, STOP, NULL, 0, 0, 0}}},
-    {{{WORKER, STOP, "finish", AFTER, 1, 0}}},
+    {{{WORKER, STOP, "finish", AFTER, 1, 0}, {GATEWAY, KILL, NULL, 0, 0, 0}}},
 };
 const size_t round_count = FX_TEST_COUNT(rounds);
 

@@ -14,6 +14,7 @@ enum {
     STRIKE_MS = 30000,
     CAUGHT_MS = 300, /* a hint on its way when a worker died may come so late */
     RECLAIM_MS = 1000,
+    PATIENCE_MS = 1000, /* of a client whose gateway is silent */
 };
 
 static struct {
@@ -56,10 +57,16 @@ static bool flows(const struct client *clients, uint32_t count) {
 
 /* -- what a blow met -- */
 
+/* Whom it had asked when that gateway was struck: where it began, unless it came back before. */
+static bool met_gateway(const struct strike *strike, const struct client *client) {
+    return client->opts.first == strike->victim->number;
+}
+
 static bool concerns(const struct strike *strike, const struct client *client) {
     char id[RESP_ID_LEN + 1];
     bool running = client->begun_us && client->begun_us < strike->at_us &&
                    (!client->ended_us || client->ended_us > strike->at_us);
+    if (running && strike->fault->target == FAULT_GATEWAY) return met_gateway(strike, client);
     if (!running || strike->fault->target != FAULT_WORKER) return running;
     for (uint32_t i = 0; i < client->opts.request->choices; i++)
         if (client_generation(client, i, id) && proxy_ids_have(&strike->held, id)) return true;
@@ -146,13 +153,24 @@ static void strike_await(struct strike *strike, const struct client *clients, ui
     if (!strike_done(strike)) strike_give_up(strike);
 }
 
+/* Who asks a gateway that is stopped gives it up after a while. */
+static void gateway_leave(const struct strike *strike, struct client *clients, uint32_t count) {
+    if (!strike->victim || strike->fault->target != FAULT_GATEWAY ||
+        strike->fault->signal != SIGSTOP)
+        return;
+    (void)usleep(PATIENCE_MS * 1000);
+    for (uint32_t i = 0; i < count; i++)
+        if (clients[i].gateway == strike->victim->number) client_leave(&clients[i]);
+}
+
 static void strikes_run(struct strike *strikes, const struct round *round, uint32_t turn,
-                        const struct client *clients, uint32_t count) {
+                        struct client *clients, uint32_t count) {
     if (!fault_is_early(&round->faults[0])) {
         WAIT_FOR(flows(clients, count), FLOW_MS, "no tokens flow");
         strike_begin(&strikes[0], &round->faults[0], turn);
     }
     strike_await(&strikes[0], clients, count);
+    gateway_leave(&strikes[0], clients, count);
     if (!round->faults[1].target) return;
     strike_begin(&strikes[1], &round->faults[1], turn);
     strike_await(&strikes[1], clients, count);
