@@ -70,6 +70,12 @@ static void logged(worker_io *io, struct gen *gen, uint32_t last) {
     gen->acked_us = now_us;
 }
 
+/* Redis knows us as the owner. */
+static void heard(worker_io *io, struct gen *gen) {
+    gen->server = fx_redis_report(io->redis)->servers;
+    gen->heard_ms = fx_clock_ms();
+}
+
 void io_gen_answered(worker_io *io, struct gen *gen, uint32_t first,
                      const struct fx_write_result *result) {
     switch (result->status) {
