@@ -36,6 +36,7 @@ const char *const fx_env_names[] = {
     "FX_REDIS_LEDGER_URL",
     "FX_REDIS_URL",
     "FX_RENEW_MS",
+    "FX_RESUME_DEADLINE_MS",
     "FX_RESUME_INEXACT",
     "FX_RPC_THREADS",
     "FX_SCHEDULER_ADDR",

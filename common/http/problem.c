@@ -54,7 +54,8 @@ void fx_http_reply_problem(fx_http_call *call, const struct fx_http_problem *pro
         headers[count++] = header("retry-after", seconds);
         headers[count++] = header("retry-after-ms", millis);
     }
-    if (problem->no_retry) headers[count++] = header("x-should-retry", "false");
+    if (problem->no_retry || problem->retry)
+        headers[count++] = header("x-should-retry", problem->no_retry ? "false" : "true");
     if (problem->status == 401) headers[count++] = header("www-authenticate", "Bearer");
     if (problem->allow) headers[count++] = header("allow", problem->allow);
     FX_ASSERT(problem->header_count <= FX_HTTP_PROBLEM_HEADERS_MAX);

@@ -149,14 +149,14 @@ void fx_http_reply(fx_http_call *call, const struct fx_http_reply *reply);
 
 /** {"error":{"message","type","param","code"}}, at most FX_HTTP_ERROR_BODY_MAX bytes (the message
  *  is cut). `param` and `code` may be NULL. retry_ms > 0 adds Retry-After and retry-after-ms, kept
- *  in 1..60 s; `no_retry` adds x-should-retry: false. At most FX_HTTP_PROBLEM_HEADERS_MAX headers
- * of the caller's. */
+ *  in 1..60 s; `no_retry` adds x-should-retry: false, `retry` true. At most
+ *  FX_HTTP_PROBLEM_HEADERS_MAX headers of the caller's. */
 struct fx_http_problem {
     unsigned status;
     const char *type, *code, *param, *message;
     const char *allow; /* of a 405: the methods, else NULL. A 401 gets www-authenticate */
     uint32_t retry_ms;
-    bool no_retry;
+    bool no_retry, retry;
     const struct fx_http_header *headers;
     size_t header_count;
 };

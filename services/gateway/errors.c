@@ -29,6 +29,7 @@ static const struct {
     [GW_SHUTTING_DOWN] = {503, "server_error",          "gateway_shutting_down"     },
     [GW_FAILED] = {500, "server_error",          "generation_failed"         },
     [GW_STALLED] = {503, "server_error",          "generation_stalled"        },
+    [GW_WORKER_LOST] = {503, "server_error",          "worker_lost"               },
     [GW_SLOW] = {408, "invalid_request_error", "slow_reader"               },
     [GW_CANCELLED] = {500, "server_error",          "generation_cancelled"      },
     [GW_INTERNAL] = {500, "server_error",          "internal_error"            },
@@ -75,5 +76,6 @@ struct fx_http_problem gw_problem_http(const struct gw_problem *problem) {
         .message = problem->message,
         .retry_ms = problem->retry_ms,
         .no_retry = problem->no_retry,
+        .retry = problem->reason == GW_WORKER_LOST,
     };
 }

@@ -25,10 +25,11 @@ enum gw_reason {
     GW_LIMITED,     /* 429: a rate limit of the key or its tenant */
     GW_UNAVAILABLE, /* 503: a part of the system is away */
     GW_SHUTTING_DOWN,
-    GW_FAILED,    /* the generation ended in an error */
-    GW_STALLED,   /* no token for too long */
-    GW_SLOW,      /* the client does not read its answer */
-    GW_CANCELLED, /* somebody else cancelled it */
+    GW_FAILED,      /* the generation ended in an error */
+    GW_STALLED,     /* no token for too long */
+    GW_WORKER_LOST, /* no worker is left to go on with it */
+    GW_SLOW,        /* the client does not read its answer */
+    GW_CANCELLED,   /* somebody else cancelled it */
     GW_INTERNAL,
 };
 

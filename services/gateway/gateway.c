@@ -88,27 +88,13 @@ void gateway_log_rpc(struct gateway *gateway, const char *request_id, const char
 
 /* -- the loop's turn -- */
 
-static void stalled_fail(struct gateway *gateway) {
-    uint64_t max_ms = gateway->config->stall_ms_max, now_ms = fx_clock_ms();
-    struct gw_visit *visit, *next;
-    struct gw_problem problem;
-    for (visit = TAILQ_FIRST(&gateway->visits); visit; visit = next) {
-        next = TAILQ_NEXT(visit, entry);
-        if (now_ms - visit->token_ms < max_ms) continue;
-        gw_count(&gateway->metrics.stalled, 1);
-        gw_problem_set(&problem, GW_STALLED, NULL, "no token came for %u ms",
-                       gateway->config->stall_ms_max);
-        gw_generation_fail(visit, &problem);
-    }
-}
-
 static void on_tick(evutil_socket_t fd, short what, void *arg) {
     struct gateway *gateway = arg;
     (void)fd, (void)what;
     gateway->metrics.beat_ms = fx_clock_ms();
     gw_metrics_http(&gateway->metrics, gateway->server);
     if (!gateway->index) gw_rpc_tick(gateway->process);
-    stalled_fail(gateway);
+    gw_stalls_end(gateway);
     gw_limits_tick(gateway->limits);
 }
 

@@ -29,6 +29,8 @@ static const struct row rows[] = {
      FX_METRIC_COUNTER,                                                                                                AT(resubmitted)     },
     {"fx_gateway_stalled_total",          "Generations given up without a new token for too long.",
      FX_METRIC_COUNTER,                                                                                                AT(stalled)         },
+    {"fx_gateway_worker_lost_total",      "Generations given up while their model had no worker.",
+     FX_METRIC_COUNTER,                                                                                                AT(worker_lost)     },
     {"fx_gateway_finished_stop_total",    "Generations ended by the model.",                        FX_METRIC_COUNTER,
      AT(finished_stop)                                                                                                                     },
     {"fx_gateway_finished_length_total",  "Generations ended by their ceiling.",                    FX_METRIC_COUNTER,

@@ -6,7 +6,7 @@
 /** What /metrics shows of one loop, which writes; the admin's thread reads. Zeroed to begin. */
 struct gw_metrics {
     atomic_ullong requests, failed_4xx, failed_5xx; /* answers on the public port, by status */
-    atomic_ullong generations, tokens, prompt_tokens, cancelled, resubmitted, stalled;
+    atomic_ullong generations, tokens, prompt_tokens, cancelled, resubmitted, stalled, worker_lost;
     atomic_ullong finished_stop, finished_length, finished_error;
     atomic_ullong auth_hits, auth_calls, auth_refused, auth_errors, auth_drops;
     atomic_ullong limited, limit_errors;

@@ -124,6 +124,7 @@ struct gw_visit {
     bool given_up;         /* the client left, or was told of an error */
     uint32_t tokens;       /* of all choices, received so far */
     uint64_t token_ms;     /* when the last came */
+    uint64_t workers_ms;   /* when it was last asked whether a worker is left; see stall.c */
 };
 
 /** What is served at a path. */
@@ -222,6 +223,9 @@ void gw_generation_gone(struct gw_visit *visit);
 void gw_generation_fail(struct gw_visit *visit, const struct gw_problem *problem);
 /** Frees what it holds. */
 void gw_generation_done(struct gw_visit *visit);
+/* stall.c */
+/** Gives up what got no token for too long, and sooner where no worker is left. */
+void gw_stalls_end(struct gateway *gateway);
 /* cancel.c: tells the scheduler, or Redis itself when no scheduler answers. */
 void gw_cancel(struct gateway *gateway, uint32_t model, const fx_gen_id *id, const fx_trace *trace);
 /* submit.c: hands choices first..first+count-1 to a scheduler; gw_generation_submitted is told:
