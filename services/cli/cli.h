@@ -40,13 +40,14 @@ FX_MUST bool cli_api_key(const struct cli_settings *settings, char out[CLI_SECRE
 FX_MUST bool cli_bootstrap_token(const struct cli_settings *settings, char out[CLI_SECRET_MAX],
                                  fx_error *err);
 
-enum cli_type { CLI_TEXT, CLI_U64, CLI_REAL, CLI_ONE_OF };
+enum cli_type { CLI_TEXT, CLI_U64, CLI_REAL, CLI_ONE_OF, CLI_FLAG };
 
-/** An option of one command: --name VALUE or --name=VALUE, into the field at `offset`. */
+/** An option of one command: --name VALUE or --name=VALUE, into the field at `offset`; a flag is
+ *  just --name. */
 struct cli_option {
     const char *name; /* without the dashes */
     enum cli_type type;
-    size_t offset; /* const char *; uint64_t and bool cli_given...; double */
+    size_t offset; /* of a const char *, struct cli_u64, struct cli_real, bool (a flag) */
     double min, max;
     const char *placeholder, *choices, *help;
 };
@@ -83,7 +84,7 @@ int cli_failed(const fx_error *err);
 /** The same for a wrong command line; names the help. Returns CLI_USAGE. */
 int cli_misused(const struct cli_command *command, const fx_error *err);
 
-extern const struct cli_command cli_chat, cli_models, cli_import, cli_keys, cli_tenants;
+extern const struct cli_command cli_chat, cli_models, cli_import, cli_keys, cli_tenants, cli_top;
 
 /** logits.c: the engine alone; argv[0] is "logits". */
 int fx_cli_logits(int argc, char **argv);

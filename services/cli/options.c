@@ -59,6 +59,7 @@ static FX_MUST bool set(const struct cli_option *option, const char *text, void 
         *(const char **)field = text;
         return true;
     case CLI_TEXT: *(const char **)field = text; return true;
+    case CLI_FLAG: *(bool *)field = true; return true;
     }
     return fx_fail(err, FX_INTERNAL, "--%s: option without a type", option->name);
 }
@@ -71,7 +72,9 @@ static FX_MUST bool take(const struct cli_option *options, size_t count, int arg
     const struct cli_option *option = find(options, count, name, len);
     if (!option)
         return fx_fail(err, FX_INVALID_ARGUMENT, "unknown option '%.*s'", (int)len + 2, argv[*at]);
-    if (!equals && ++*at == argc)
+    if (option->type == CLI_FLAG && equals)
+        return fx_fail(err, FX_INVALID_ARGUMENT, "--%s takes no value", option->name);
+    if (!equals && option->type != CLI_FLAG && ++*at == argc)
         return fx_fail(err, FX_INVALID_ARGUMENT, "--%s needs a value", option->name);
     const char *value = equals ? equals + 1 : argv[*at];
     ++*at;

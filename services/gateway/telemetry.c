@@ -259,7 +259,8 @@ void gw_serve_telemetry(struct gw_visit *visit) {
         return;
     }
     gw_limit_headers(&visit->limits, &limits);
-    fx_http_stream_begin(visit->call, limits.headers, limits.count, GW_TELEMETRY_PING_MS);
+    fx_http_stream_begin(visit->call, limits.headers, limits.count,
+                         visit->gateway->config->ping_ms);
     if (telemetry->last.len && fx_clock_ms() - telemetry->last_ms < GW_TELEMETRY_EVERY_MS)
         snapshot_send(telemetry, visit->listener);
     else

@@ -9,7 +9,6 @@ struct gw_telemetry;
 
 enum {
     GW_TELEMETRY_EVERY_MS = 1000,
-    GW_TELEMETRY_PING_MS = 10000,
     GW_TELEMETRY_LISTENERS_MAX = 64,       /* of a loop; one more: 503 */
     GW_TELEMETRY_KEY_LISTENERS_MAX = 8,    /* of a key at a loop; one more: 429 */
     GW_TELEMETRY_EVENT_MAX = 512 * 1024,   /* bytes; models that do not fit are counted, not told */

@@ -8,12 +8,14 @@ struct args {
     const char *text, *choice;
     struct cli_u64 whole;
     struct cli_real real;
+    bool flag;
 };
 static const struct cli_option options[] = {
     {"text",   CLI_TEXT,   offsetof(struct args, text),   0, 0,   "T", NULL,           "text"  },
     {"choice", CLI_ONE_OF, offsetof(struct args, choice), 0, 0,   "C", "f32|f16|int4", "choice"},
     {"whole",  CLI_U64,    offsetof(struct args, whole),  1, 100, "N", NULL,           "number"},
     {"real",   CLI_REAL,   offsetof(struct args, real),   0, 2,   "R", NULL,           "number"},
+    {"flag",   CLI_FLAG,   offsetof(struct args, flag),   0, 0,   "",  NULL,           "flag"  },
 };
 
 struct row {
@@ -36,6 +38,9 @@ static const struct row rows[] = {
     {"dashes end",           {"--", "--text", "x", NULL},                                               2,  "--text,x,"                                     },
     {"dash alone",           {"-", NULL},                                                               1,  "-,"                                            },
     {"all",                  {"--choice", "f16", "--whole", "7", "--real", "0.5", "--text", "t", NULL}, 0,  ""                                              },
+    {"flag",                 {"--flag", "a", NULL},                                                     1,  "a,"                                            },
+    {"flag twice",           {"--flag", "--flag", NULL},                                                0,  ""                                              },
+    {"flag with a value",    {"--flag=1", NULL},                                                        -1, "--flag takes no value"                         },
     {"the last wins",        {"--whole", "7", "--whole=8", NULL},                                       0,  ""                                              },
     {"unknown",              {"--nope", "1", NULL},                                                     -1, "unknown option '--nope'"                       },
     {"unknown with a value", {"--nope=1", NULL},                                                        -1, "unknown option '--nope'"                       },
@@ -93,6 +98,11 @@ static void test_values(void **state) {
     assert_string_equal(args.text, "--whole");
     assert_true(args.whole.given && args.whole.value == 7);
     assert_true(args.real.given && args.real.value == 0.5);
+    assert_false(args.flag);
+    char *flags[] = {(char[]){"--flag"}, (char[]){"word"}};
+    assert_int_equal(cli_options(options, FX_COUNT(options), 2, flags, &args, &err), 1);
+    assert_true(args.flag);
+    assert_string_equal(flags[0], "word");
 }
 
 int main(void) {
