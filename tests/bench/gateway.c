@@ -187,19 +187,18 @@ static bool wanted(int argc, char **argv, const char *name) {
 
 static FX_MUST bool args_check(int argc, char **argv, fx_error *err) {
     for (int i = 0; i < argc; i++) {
-        bool known = false;
+        bool known = strcmp(argv[i], "path") == 0;
         for (size_t k = 0; k < FX_COUNT(parts); k++)
             known |= strcmp(argv[i], parts[k].name) == 0;
         if (!known)
             return fx_fail(err, FX_INVALID_ARGUMENT,
-                           "usage: fractal-bench gateway [answers|events|latency|streams]...");
+                           "usage: fractal-bench gateway [answers|events|latency|streams|path]...");
     }
     return true;
 }
 
-static FX_MUST bool run(int argc, char **argv, fx_error *err) {
+static FX_MUST bool alone(int argc, char **argv, fx_error *err) {
     struct stand stand = {0};
-    if (!args_check(argc, argv, err)) return false;
     bool ok = stand_open(&stand, err);
     for (size_t i = 0; ok && i < FX_COUNT(parts); i++) {
         if (!wanted(argc, argv, parts[i].name)) continue;
@@ -210,5 +209,12 @@ static FX_MUST bool run(int argc, char **argv, fx_error *err) {
     return ok;
 }
 
-const struct bench bench_gateway = {"gateway",
-                                    "the gateway alone: [answers|events|latency|streams]...", run};
+static FX_MUST bool run(int argc, char **argv, fx_error *err) {
+    bool path = wanted(argc, argv, "path");
+    if (!args_check(argc, argv, err)) return false;
+    if (path && !gateway_path(err)) return fx_wrap(err, "path"); /* before anything is pinned */
+    return (path && argc == 1) || alone(argc, argv, err);
+}
+
+const struct bench bench_gateway = {
+    "gateway", "of the gateway: [answers|events|latency|streams|path]...", run};

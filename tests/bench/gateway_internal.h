@@ -29,3 +29,5 @@ FX_MUST bool gateway_answers(struct stand *stand, fx_error *err);
 FX_MUST bool gateway_events(struct stand *stand, fx_error *err);
 FX_MUST bool gateway_streams(struct stand *stand, fx_error *err);
 FX_MUST bool gateway_latency(struct stand *stand, fx_error *err);
+/** The same of the whole path, over a suite of its own. */
+FX_MUST bool gateway_path(fx_error *err);

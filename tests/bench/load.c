@@ -102,6 +102,7 @@ static void count_begin(struct load *load) {
     load->counting = true;
     out->answers = out->events = out->tokens = out->reads = 0;
     out->cpu_s = -bench_cpu_s(load->opts->server);
+    if (load->opts->counting) load->opts->counting(load->opts->ctx, true);
 }
 
 static void count_end(struct load *load) {
@@ -110,6 +111,7 @@ static void count_end(struct load *load) {
     load->counted = true;
     load->asking = false;
     out->cpu_s += bench_cpu_s(load->opts->server);
+    if (load->opts->counting) load->opts->counting(load->opts->ctx, false);
     out->seconds = (double)(now_ns() - load->counted_ns) / 1e9;
     load->kept = *out;
 }

@@ -28,6 +28,8 @@ struct load_opts {
     pid_t server;           /* whose processor time is counted */
     struct source_times *times; /* when tokens were published; NULL: no latencies wanted */
     bool any_text;              /* a real model's: its letters are not known */
+    /** The counted time begins, ends; may be NULL. */
+    void (*counting)(void *ctx, bool begins);
     /** Once, when every connection has had its second token; may be NULL. */
     void (*midway)(void *ctx);
     void *ctx;
