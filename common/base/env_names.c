@@ -48,5 +48,7 @@ const char *const fx_env_names[] = {
     "FX_TLS_CA",
     "FX_TLS_CERT",
     "FX_TLS_KEY",
+    "FX_UNREAD_BYTES",
+    "FX_UNREAD_MS",
     NULL,
 };

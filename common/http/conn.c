@@ -28,6 +28,8 @@ static void on_read(struct bufferevent *bev, void *arg) {
 static void on_drained(struct bufferevent *bev, void *arg) {
     struct fx_http_conn *conn = arg;
     if (conn->paused && !conn->doomed) on_read(bev, arg);
+    if (conn->call.streaming && conn->call.taken && !conn->doomed)
+        conn->call.taken(conn->call.taken_ctx);
     if (conn->state != CONN_FLUSH || conn->doomed) return;
     if (evbuffer_get_length(bufferevent_get_output(bev))) return;
     SSL *ssl = bufferevent_openssl_get_ssl(bev);
@@ -176,13 +178,14 @@ static void refuse_full(fx_http_server *server, int fd) {
 }
 
 void fx_http__conn_accept(fx_http_server *server, int fd) {
-    int on = 1;
+    int on = 1, kernel = FX_HTTP_KERNEL_BYTES;
     server->stats.accepted++;
     if (!place_take(server)) {
         refuse_full(server, fd);
         return;
     }
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kernel, sizeof kernel);
     struct fx_http_conn *conn = fx_alloc(1, sizeof *conn);
     struct bufferevent *bev = conn ? bufferevent_of(server, fd) : NULL;
     if (!bev) {

@@ -25,7 +25,8 @@ struct fx_http_call {
     unsigned status;
     uint64_t begun_us, body_bytes;
     void (*gone)(void *ctx);
-    void *gone_ctx;
+    void (*taken)(void *ctx);
+    void *gone_ctx, *taken_ctx;
     char id[FX_HTTP_ID_MAX + 1];
 };
 

@@ -230,6 +230,18 @@ size_t fx_http_stream_unsent(const fx_http_call *call) {
     return evbuffer_get_length(bufferevent_get_output(call->conn->bev));
 }
 
+void fx_http_stream_on_taken(fx_http_call *call, void (*taken)(void *ctx), void *ctx) {
+    FX_ASSERT(call->active);
+    call->taken = taken;
+    call->taken_ctx = ctx;
+}
+
+void fx_http_stream_cut(fx_http_call *call) {
+    FX_ASSERT(call->active && call->streaming);
+    if (!call->conn->doomed) call->conn->server->stats.cut_slow++;
+    fx_http__conn_cut(call->conn);
+}
+
 void fx_http_stream_end(fx_http_call *call) {
     struct fx_http_conn *conn = call->conn;
     FX_ASSERT(call->active && call->streaming);

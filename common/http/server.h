@@ -25,6 +25,7 @@ enum {
     FX_HTTP_PROBLEM_HEADERS_MAX = 8,
     FX_HTTP_ERROR_BODY_MAX = 4096, /* bytes of an error's JSON */
     FX_HTTP_TICK_MS = 250,         /* how exact the timeouts are */
+    FX_HTTP_KERNEL_BYTES = 65536,  /* unsent bytes a socket takes: the rest waits with us */
     FX_HTTP_RETRY_MS_MIN = 1000,   /* Retry-After is kept in 1..60 s */
     FX_HTTP_RETRY_MS_MAX = 60000,
 };
@@ -174,6 +175,10 @@ bool fx_http_stream_open(const fx_http_call *call);
 void fx_http_stream_write(fx_http_call *call, fx_span bytes);
 /** Bytes written that the socket has not taken yet. */
 size_t fx_http_stream_unsent(const fx_http_call *call);
+/** `taken(ctx)` runs from the loop whenever the socket has taken all of an open stream. */
+void fx_http_stream_on_taken(fx_http_call *call, void (*taken)(void *ctx), void *ctx);
+/** Breaks off a stream that its client does not read: counted, then as fx_http_stream_abort. */
+void fx_http_stream_cut(fx_http_call *call);
 /** The final chunk; the call ends. */
 void fx_http_stream_end(fx_http_call *call);
 /** Breaks the connection off, so that the client can't take what it has for the whole. The gone

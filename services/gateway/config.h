@@ -16,7 +16,7 @@ struct gw_config {
     const char *http_tls_cert, *http_tls_key; /* of the public port; both or none */
     const char *cors_origins;                 /* "": no web page may ask */
     uint32_t connections_max, body_bytes_max, stall_ms_max, drain_ms_max, limit_lease_ms,
-        rpc_threads, http_loops, ping_ms, resume_ms_max;
+        rpc_threads, http_loops, unread_bytes, unread_ms_max, ping_ms, resume_ms_max;
     bool plaintext;
 };
 

@@ -26,6 +26,7 @@ enum {
     CHANNELS_MIN = 8192, /* answers followed at once; more where more connections may be open */
     BODIES_MAX = 32,     /* of the largest size in memory, of all loops */
     BODIES_MIN = 4,      /* of one */
+    OUTPUT_BYTES_MAX = 4 * 1024 * 1024, /* of a stream: what waits, and a page of its log */
 };
 
 /* -- log -- */
@@ -94,6 +95,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
     gateway->metrics.beat_ms = fx_clock_ms();
     gw_metrics_http(&gateway->metrics, gateway->server);
     if (!gateway->index) gw_rpc_tick(gateway->process);
+    gw_unread_tick(gateway);
     gw_stalls_end(gateway);
     gw_limits_tick(gateway->limits);
 }
@@ -200,6 +202,8 @@ static FX_MUST bool server_open(struct gateway *gateway, fx_error *err) {
         .request = gw_routes_serve,
         .admit = gw_routes_admit,
         .done = on_done,
+        .output_bytes_max = OUTPUT_BYTES_MAX,
+        .stall_ms_max = config->unread_ms_max,
         .share = gateway->index ? FX_LISTEN_JOIN : FX_LISTEN_FIRST,
         .connections = &process->connections,
         .cors = gw_config_cors(config),

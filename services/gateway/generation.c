@@ -11,7 +11,7 @@ enum { RESUBMITS_MAX = 8 };
 
 /* -- end -- */
 
-static void unwatch(struct gw_choice *choice) {
+void gw_choice_unwatch(struct gw_choice *choice) {
     fx_watch_free(choice->watch);
     choice->watch = NULL;
 }
@@ -19,12 +19,13 @@ static void unwatch(struct gw_choice *choice) {
 static void unlist(struct gw_visit *visit) {
     if (!visit->listed) return;
     visit->listed = false;
+    gw_unread_end(visit);
     TAILQ_REMOVE(&visit->gateway->visits, visit, entry);
     visit->gateway->metrics.running -= visit->choices_left;
 }
 
 static void choice_done(struct gw_choice *choice) {
-    unwatch(choice);
+    gw_choice_unwatch(choice);
     fx_stops_free(choice->stops);
     gw_logprobs_done(&choice->logprobs);
     if (choice->text) evbuffer_free(choice->text);
@@ -53,7 +54,7 @@ static void choice_cancel(struct gw_choice *choice) {
     struct gw_visit *visit = choice->visit;
     bool running = choice->submitted;
     choice->submitted = false;
-    unwatch(choice);
+    gw_choice_unwatch(choice);
     if (running && !choice->submitting && !visit->keeps)
         gw_cancel(visit->gateway, visit->model.number, &choice->id, &visit->trace);
 }
@@ -110,7 +111,7 @@ static void choice_end(struct gw_choice *choice, enum fx_finish finish) {
     struct gw_metrics *metrics = &visit->gateway->metrics;
     choice->submitted = false; /* nothing is left to cancel */
     choice->ended = true;
-    unwatch(choice);
+    gw_choice_unwatch(choice);
     finish_count(metrics, finish);
     metrics->running--;
     if (--visit->choices_left) return;
@@ -137,13 +138,14 @@ static void on_tokens(void *ctx, const struct fx_gen_tokens *tokens) {
     if (tokens->finish != FX_FINISH_NONE) choice_end(choice, tokens->finish);
     gw_visit_ref(visit); /* the end of the answer gives the call's back */
     gw_answer_tokens(choice, tokens);
+    gw_unread_check(visit);
     gw_visit_unref(visit);
 }
 
-static FX_MUST bool watch_open(struct gw_choice *choice, fx_error *err) {
+bool gw_choice_watch(struct gw_choice *choice, fx_error *err) {
     struct gw_visit *visit = choice->visit;
-    return fx_queue_watch(visit->gateway->queue, visit->model.number, &choice->id, 0, on_tokens,
-                          choice, &choice->watch, err);
+    return fx_queue_watch(visit->gateway->queue, visit->model.number, &choice->id, choice->tokens,
+                          on_tokens, choice, &choice->watch, err);
 }
 
 void gw_generation_watch(struct gw_visit *visit) {
@@ -157,7 +159,7 @@ void gw_generation_watch(struct gw_visit *visit) {
     gateway->metrics.running += visit->choices_left;
     visit->front->begin(visit);
     for (uint32_t i = 0; i < visit->choice_count && !visit->given_up; i++) {
-        if (watch_open(&visit->choices[i], &err)) continue;
+        if (gw_choice_watch(&visit->choices[i], &err)) continue;
         gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "the answer can't be followed: %s",
                        err.text);
         gw_generation_fail(visit, &problem);

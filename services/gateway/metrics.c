@@ -57,6 +57,10 @@ static const struct row rows[] = {
      AT(telemetry_events)                                                                                                                  },
     {"fx_gateway_telemetry_missed_total", "Snapshots that slow readers of them missed.",
      FX_METRIC_COUNTER,                                                                                                AT(telemetry_missed)},
+    {"fx_gateway_unread",                 "Answers that wait for their client to read.",            FX_METRIC_GAUGE,
+     AT(unread)                                                                                                                            },
+    {"fx_gateway_unread_total",           "Times an answer had to wait for its client.",            FX_METRIC_COUNTER,
+     AT(unread_total)                                                                                                                      },
 };
 
 static const struct row http_rows[] = {

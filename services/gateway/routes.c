@@ -324,5 +324,6 @@ void gw_routes_serve(void *ctx, fx_http_call *call, const struct fx_http_request
     fx_trace_accept(fx_span_str(fx_http_call_id(call)), fx_http_header(request, "traceparent"),
                     &visit->trace);
     fx_http_call_on_gone(call, on_gone, visit);
+    fx_http_stream_on_taken(call, gw_unread_taken, visit);
     visit_begin(visit, request);
 }

@@ -124,6 +124,7 @@ struct gw_visit {
     bool given_up;         /* the client left, or was told of an error */
     uint32_t tokens;       /* of all choices, received so far */
     uint64_t token_ms;     /* when the last came */
+    uint64_t paused_ms;    /* since when it waits for its client to read; 0: it does not */
     uint64_t workers_ms;   /* when it was last asked whether a worker is left; see stall.c */
 };
 
@@ -215,6 +216,9 @@ void gw_generation_attach(struct gw_visit *visit);
 void gw_answer_set(struct gw_visit *visit, uint64_t created_s);
 /** Begins the answer and follows the logs of its choices; all are admitted. */
 void gw_generation_watch(struct gw_visit *visit);
+/** Follows the log of a choice from where it is; or no more. */
+FX_MUST bool gw_choice_watch(struct gw_choice *choice, fx_error *err);
+void gw_choice_unwatch(struct gw_choice *choice);
 /** Does a scheduler have it, or may it? */
 bool gw_generation_pending(const struct gw_visit *visit);
 /** The client left, in whatever phase: all of it is cancelled. */
@@ -236,6 +240,15 @@ void gw_generation_submitted(struct gw_choice *first, uint32_t count,
 /* routes.c, for gw_http_front */
 bool gw_http_read(struct gw_visit *visit, struct gw_problem *problem);
 void gw_http_refuse(struct gw_visit *visit, const struct gw_problem *problem);
+/* unread.c: a client that reads slower than its answer comes. */
+/** More was written: perhaps the answer has to wait. */
+void gw_unread_check(struct gw_visit *visit);
+/** The client took all: the answer goes on. */
+void gw_unread_taken(void *visit);
+/** Cuts clients that an answer has waited for too long. */
+void gw_unread_tick(struct gateway *gateway);
+/** The visit ends, paused or not. */
+void gw_unread_end(struct gw_visit *visit);
 /* answer.c: what the client sees of tokens. */
 /** Tokens as they come; with a finish the answer ends. */
 void gw_answer_tokens(struct gw_choice *choice, const struct fx_gen_tokens *tokens);

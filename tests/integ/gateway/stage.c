@@ -201,18 +201,18 @@ static void cancel(fx_call *call, const void *message, void *context) {
 }
 
 static const struct fx_method methods[] = {
-    {"/fractal.v1.TenantService/Authenticate",        authenticate,
-     &fractal__v1__authenticate_request__descriptor,      FX_RPC_UNARY, 0, 4096 },
-    {"/fractal.v1.SlicerService/ListModels",          list_models,
-     &fractal__v1__list_models_request__descriptor,       FX_RPC_UNARY, 0, 4096 },
-    {"/fractal.v1.SlicerService/GetTokenizer",        get_tokenizer,
-     &fractal__v1__get_tokenizer_request__descriptor,     FX_RPC_UNARY, 0, 4096 },
-    {"/fractal.v1.SchedulerService/SubmitGeneration", submit,
-     &fractal__v1__submit_generation_request__descriptor, FX_RPC_UNARY, 0, 65536},
+    {"/fractal.v1.TenantService/Authenticate",         authenticate,
+     &fractal__v1__authenticate_request__descriptor,       FX_RPC_UNARY, 0, 4096   },
+    {"/fractal.v1.SlicerService/ListModels",           list_models,
+     &fractal__v1__list_models_request__descriptor,        FX_RPC_UNARY, 0, 4096   },
+    {"/fractal.v1.SlicerService/GetTokenizer",         get_tokenizer,
+     &fractal__v1__get_tokenizer_request__descriptor,      FX_RPC_UNARY, 0, 4096   },
+    {"/fractal.v1.SchedulerService/SubmitGeneration",  submit,
+     &fractal__v1__submit_generation_request__descriptor,  FX_RPC_UNARY, 0, 65536  },
     {"/fractal.v1.SchedulerService/SubmitGenerations", stage__submit_generations,
      &fractal__v1__submit_generations_request__descriptor, FX_RPC_UNARY, 0, 1 << 20},
-    {"/fractal.v1.SchedulerService/CancelGeneration", cancel,
-     &fractal__v1__cancel_generation_request__descriptor, FX_RPC_UNARY, 0, 4096 },
+    {"/fractal.v1.SchedulerService/CancelGeneration",  cancel,
+     &fractal__v1__cancel_generation_request__descriptor,  FX_RPC_UNARY, 0, 4096   },
 };
 
 /* -- life -- */
@@ -273,6 +273,8 @@ static void config_set(struct stage *stage) {
                                        .stall_ms_max = 20000,
                                        .drain_ms_max = 5000,
                                        .limit_lease_ms = 1500,
+                                       .unread_bytes = 65536,
+                                       .unread_ms_max = 30000,
                                        .http_loops = 1};
 }
 
