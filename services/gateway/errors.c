@@ -45,7 +45,7 @@ void gw_problem_set(struct gw_problem *problem, enum gw_reason reason, const cha
     va_end(args);
     bool later = table[reason].status == 429 || table[reason].status == 503;
     problem->retry_ms = later ? GW_RETRY_MS : 0;
-    problem->no_retry = false;
+    problem->no_retry = reason == GW_CANCELLED || reason == GW_OLD_HTTP;
 }
 
 void gw_problem_of_rpc(struct gw_problem *problem, enum fx_code code, const char *text,
@@ -60,8 +60,8 @@ void gw_problem_of_rpc(struct gw_problem *problem, enum fx_code code, const char
     case FX_ABORTED:
         gw_problem_set(problem, GW_UNAVAILABLE, NULL, "%s: %s", what, *text ? text : "unavailable");
         break;
-    case FX_INVALID_ARGUMENT:
-    case FX_OUT_OF_RANGE: gw_problem_set(problem, GW_BAD_PROMPT, NULL, "%s", text); break;
+    case FX_INVALID_ARGUMENT: gw_problem_set(problem, GW_BAD_PROMPT, NULL, "%s", text); break;
+    case FX_OUT_OF_RANGE: gw_problem_set(problem, GW_TOO_LONG, NULL, "%s", text); break;
     default: gw_problem_set(problem, GW_INTERNAL, NULL, "%s failed", what);
     }
     if (problem->retry_ms && retry_ms) problem->retry_ms = retry_ms;

@@ -41,7 +41,7 @@ struct gw_problem {
     char param[GW_PARAM_MAX]; /* "" = null */
     char message[GW_MESSAGE_MAX];
     uint32_t retry_ms; /* 0: none */
-    bool no_retry;     /* waiting that long won't do */
+    bool no_retry;     /* waiting won't do, whatever the status says to a client that retries */
 };
 
 /** `return gw_refuse(problem, GW_BAD_VALUE, "temperature", "must be ...");` fills and is false.

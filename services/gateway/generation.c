@@ -177,6 +177,9 @@ static void submit_failed(struct gw_choice *first, uint32_t count,
     if (visit->has_begun && (perhaps || result->code == FX_RESOURCE_EXHAUSTED))
         return; /* the watch asks again */
     gw_problem_of_rpc(&problem, result->code, result->text, result->retry_after_ms, "scheduler");
+    if (problem.reason == GW_TOO_LONG)
+        (void)snprintf(problem.param, sizeof problem.param, "%s",
+                       visit->request.kind == GW_CHAT ? "messages" : "prompt");
     for (uint32_t i = 0; i < count; i++)
         first[i].submitted = perhaps;
     if (visit->has_begun) {

@@ -1,11 +1,11 @@
 #include "services/gateway/messages.h"
 #include <stdio.h>
 #include <string.h>
+#include "common/base/heap.h"
 
 static const char *const roles[] = {"system", "developer", "user", "assistant"};
 
-/* Members of a message that ask for nothing when they are there. */
-static const char *const harmless[] = {"role", "content", "name"};
+static const char *const served[] = {"role", "content", "name"};
 
 static bool role_check(const json_t *role, const char *at, struct gw_problem *problem) {
     char param[GW_PARAM_MAX];
@@ -45,13 +45,20 @@ static bool content_check(const json_t *content, const char *at, struct gw_probl
     return true;
 }
 
+static bool name_check(const json_t *name, const char *at, struct gw_problem *problem) {
+    char param[GW_PARAM_MAX];
+    if (!name || json_is_null(name) || json_is_string(name)) return true;
+    (void)snprintf(param, sizeof param, "%s.name", at);
+    return gw_refuse(problem, GW_BAD_VALUE, param, "name must be a string");
+}
+
 static bool members_check(json_t *message, const char *at, struct gw_problem *problem) {
     const char *key;
     json_t *value;
     json_object_foreach(message, key, value) {
         bool known = json_is_null(value) || (json_is_array(value) && !json_array_size(value));
-        for (size_t i = 0; i < FX_COUNT(harmless); i++)
-            known |= strcmp(key, harmless[i]) == 0;
+        for (size_t i = 0; i < FX_COUNT(served); i++)
+            known |= strcmp(key, served[i]) == 0;
         if (known) continue;
         char param[GW_PARAM_MAX];
         (void)snprintf(param, sizeof param, "%s.%s", at, key);
@@ -74,6 +81,7 @@ bool gw_messages_check(const json_t *messages, struct gw_problem *problem) {
             return gw_refuse(problem, GW_BAD_VALUE, at, "a message must be an object");
         if (!role_check(json_object_get(message, "role"), at, problem)) return false;
         if (!content_check(json_object_get(message, "content"), at, problem)) return false;
+        if (!name_check(json_object_get(message, "name"), at, problem)) return false;
         if (!members_check(message, at, problem)) return false;
     }
     return true;
@@ -83,49 +91,55 @@ static fx_span string_span(const json_t *string) {
     return (fx_span){(const uint8_t *)json_string_value(string), json_string_length(string)};
 }
 
+static void content_put(const json_t *content, fx_buf *out) {
+    if (json_is_string(content)) fx_buf_put(out, string_span(content));
+    for (size_t i = 0; i < json_array_size(content); i++)
+        fx_buf_put(out, string_span(json_object_get(json_array_get(content, i), "text")));
+}
+
 size_t gw_messages_bytes(const json_t *messages) {
-    size_t bytes = 0;
+    fx_buf measure = {0};
     for (size_t i = 0; i < json_array_size(messages); i++) {
-        const json_t *content = json_object_get(json_array_get(messages, i), "content");
-        bytes += json_string_length(content);
-        for (size_t p = 0; p < json_array_size(content); p++)
-            bytes += json_string_length(json_object_get(json_array_get(content, p), "text"));
-    }
-    return bytes;
-}
-
-static bool content_build(const json_t *content, fx_arena *arena, fx_span *out) {
-    fx_buf buf = {0};
-    if (json_is_string(content)) {
-        *out = string_span(content);
-        return true;
-    }
-    for (int pass = 0; pass < 2; pass++) { /* measure, then write */
-        buf.len = 0;
-        for (size_t i = 0; i < json_array_size(content); i++)
-            fx_buf_put(&buf, string_span(json_object_get(json_array_get(content, i), "text")));
-        if (pass == 0) {
-            buf.cap = buf.len;
-            buf.at = fx_arena_alloc(arena, buf.len);
-            if (!buf.at) return false;
-        }
-    }
-    *out = (fx_span){buf.at, buf.len};
-    return true;
-}
-
-bool gw_messages_build(const json_t *messages, fx_arena *arena, struct fx_message **out,
-                       struct gw_problem *problem) {
-    size_t count = json_array_size(messages);
-    struct fx_message *built = fx_arena_array(arena, count, sizeof *built);
-    for (size_t i = 0; built && i < count; i++) {
         const json_t *message = json_array_get(messages, i);
-        built[i].role = string_span(json_object_get(message, "role"));
-        if (!content_build(json_object_get(message, "content"), arena, &built[i].content))
-            built = NULL;
+        content_put(json_object_get(message, "content"), &measure);
+        measure.len += json_string_length(json_object_get(message, "name"));
     }
-    if (!built) return gw_refuse(problem, GW_UNAVAILABLE, NULL, "no memory for the messages");
-    *out = built;
+    return measure.len;
+}
+
+/* The text of all parts. A string is shared. */
+static json_t *content_flat(json_t *content) {
+    fx_buf text = {0};
+    if (json_is_string(content)) return json_incref(content);
+    content_put(content, &text);
+    fx_auto(uint8_t) bytes = fx_alloc(1, text.len + 1);
+    if (!bytes) return NULL;
+    text = (fx_buf){bytes, 0, text.len};
+    content_put(content, &text);
+    return json_stringn_nocheck((const char *)bytes, text.len);
+}
+
+static json_t *message_flat(const json_t *message) {
+    json_t *out = json_object(), *name = json_object_get(message, "name");
+    bool ok = out && json_object_set(out, "role", json_object_get(message, "role")) == 0 &&
+              json_object_set_new(out, "content",
+                                  content_flat(json_object_get(message, "content"))) == 0 &&
+              (!json_is_string(name) || json_object_set(out, "name", name) == 0);
+    if (ok) return out;
+    json_decref(out);
+    return NULL;
+}
+
+bool gw_messages_flat(const json_t *messages, json_t **out, struct gw_problem *problem) {
+    json_t *flat = json_array();
+    bool ok = flat != NULL;
+    for (size_t i = 0; ok && i < json_array_size(messages); i++)
+        ok = json_array_append_new(flat, message_flat(json_array_get(messages, i))) == 0;
+    if (!ok) {
+        json_decref(flat);
+        return gw_refuse(problem, GW_UNAVAILABLE, NULL, "no memory for the messages");
+    }
+    *out = flat;
     return true;
 }
 

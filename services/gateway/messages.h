@@ -8,11 +8,10 @@ enum { GW_VARIABLES_MAX = 64, GW_DOCUMENTS_MAX = 256 };
 
 /** Checks `messages`: roles, and content as a string or an array of text parts. */
 FX_MUST bool gw_messages_check(const json_t *messages, struct gw_problem *problem);
-/** Checked messages in the template's form; spans point into the JSON or the arena.
- *  @own the arena */
-FX_MUST bool gw_messages_build(const json_t *messages, fx_arena *arena, struct fx_message **out,
-                               struct gw_problem *problem);
-/** How much text checked messages hold. */
+/** Checked messages as a chat template gets them: role, content as one string, and the name where
+ *  there is one. @own `out`: the caller, json_decref */
+FX_MUST bool gw_messages_flat(const json_t *messages, json_t **out, struct gw_problem *problem);
+/** How much text checked messages hold, names included. */
 size_t gw_messages_bytes(const json_t *messages);
 /** Checks `prompt`: a string, an array of ids, or an array of just one of these. `out`: the string
  *  or the array of ids. */

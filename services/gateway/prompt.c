@@ -1,5 +1,6 @@
 #include "services/gateway/prompt.h"
 #include "common/base/heap.h"
+#include "common/http/json.h"
 #include "services/gateway/messages.h"
 
 enum {
@@ -30,14 +31,13 @@ static FX_MUST bool encode(const struct gw_vocab *vocab, struct fx_segments text
                      err.text);
 }
 
-static FX_MUST bool render(const struct gw_request *request, const struct gw_vocab *vocab,
-                           fx_arena *arena, struct fx_segments *out, struct gw_problem *problem) {
-    struct fx_message *messages;
+/* `messages`: flat. */
+static FX_MUST bool render(const struct gw_request *request, const json_t *messages,
+                           const struct gw_vocab *vocab, fx_arena *arena, struct fx_segments *out,
+                           struct gw_problem *problem) {
     fx_error err = {0};
-    if (!gw_messages_build(request->messages, arena, &messages, problem)) return false;
     struct fx_template_input input = {
-        .messages = messages,
-        .count = json_array_size(request->messages),
+        .objects = messages,
         .bos_token = fx_span_str(fx_tokenizer_bos_text(vocab->tokenizer)),
         .eos_token = fx_span_str(fx_tokenizer_eos_text(vocab->tokenizer)),
         .add_generation_prompt = request->add_generation_prompt,
@@ -62,7 +62,8 @@ static enum fx_encode mode_of(const struct gw_request *request) {
 static FX_MUST bool chat_build(const struct gw_request *request, const struct gw_vocab *vocab,
                                struct fx_ids *out, struct gw_problem *problem) {
     fx_arena arena;
-    struct fx_segments text;
+    struct fx_segments text; /* borrows from `messages` */
+    fx_auto(json_t) messages = NULL;
     if (!vocab->template)
         return gw_refuse(problem, GW_NO_TEMPLATE, "model", "%s%s",
                          *vocab->template_why
@@ -72,8 +73,9 @@ static FX_MUST bool chat_build(const struct gw_request *request, const struct gw
     size_t size = arena_bytes(request);
     fx_auto(uint8_t) memory = fx_alloc(1, size);
     if (!memory) return gw_refuse(problem, GW_UNAVAILABLE, NULL, "no memory for the prompt");
+    if (!gw_messages_flat(request->messages, &messages, problem)) return false;
     fx_arena_init(&arena, memory, size);
-    bool ok = render(request, vocab, &arena, &text, problem) &&
+    bool ok = render(request, messages, vocab, &arena, &text, problem) &&
               encode(vocab, text, mode_of(request), out, problem);
     fx_arena_done(&arena);
     return ok;

@@ -14,7 +14,8 @@ enum neutral {
     NEUTRAL_ZERO = 2,
     NEUTRAL_EMPTY = 4, /* [] or {} */
     NEUTRAL_BLANK = 8, /* "" */
-    NEUTRAL_ANY = 16,  /* changes nothing here whatever it says */
+    NEUTRAL_TRUE = 16,
+    NEUTRAL_ANY = 32, /* changes nothing here whatever it says */
 };
 
 struct field {
@@ -178,6 +179,7 @@ static bool is_neutral(const struct field *field, const json_t *value) {
     unsigned n = field->neutral;
     if (n & NEUTRAL_ANY) return true;
     if ((n & NEUTRAL_FALSE) && json_is_false(value)) return true;
+    if ((n & NEUTRAL_TRUE) && json_is_true(value)) return true;
     if ((n & NEUTRAL_ZERO) && json_is_number(value) && fpclassify(number) == FP_ZERO) return true;
     if (json_is_string(value) && field->word && strcmp(json_string_value(value), field->word) == 0)
         return true;
@@ -260,6 +262,12 @@ static const struct field fields[] = {
     NEUTRAL("store", BOTH, NEUTRAL_FALSE, NULL),
     {"best_of",               GW_COMPLETION, read_count,          AT(best_of),               1,   GW_BEST_OF_MAX,             0, NULL},
     NEUTRAL("stop_token_ids", BOTH, NEUTRAL_EMPTY, NULL),
+    NEUTRAL("skip_special_tokens", BOTH, NEUTRAL_TRUE, NULL),
+    NEUTRAL("spaces_between_special_tokens", BOTH, NEUTRAL_TRUE, NULL),
+    NEUTRAL("include_stop_str_in_output", BOTH, NEUTRAL_FALSE, NULL),
+    NEUTRAL("use_beam_search", BOTH, NEUTRAL_FALSE, NULL),
+    NEUTRAL("truncate_prompt_tokens", BOTH, 0, NULL),
+    NEUTRAL("priority", BOTH, NEUTRAL_ZERO, NULL),
     NEUTRAL("tools", TEMPLATED, NEUTRAL_EMPTY, NULL),
     NEUTRAL("chat_template", TEMPLATED, 0, NULL),
     NEUTRAL("continue_final_message", TEMPLATED, NEUTRAL_FALSE, NULL),

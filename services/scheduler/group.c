@@ -150,23 +150,32 @@ static FX_MUST bool submit_send(struct group *group, fx_error *err) {
 
 /* ---- is there a worker that can take it? ---- */
 
+/* max_tokens is a ceiling: what a worker can hold is one too. */
+static void ceiling_lower(task_type *task, uint32_t context_max) {
+    uint32_t room = context_max - (uint32_t)task->n_prompt_ids;
+    if (task->max_tokens > room) task->max_tokens = room;
+}
+
 static void judge(struct group *group, const struct fx_queue_stats *stats) {
-    const task_type *task = group->task;
-    uint64_t tokens = (uint64_t)task->n_prompt_ids + task->max_tokens;
+    task_type *task = group->task;
     fx_error err = {0};
     if (!stats->workers) {
         app_of(group)->refused_no_worker += group->count;
         fx_error_set(&err, FX_UNAVAILABLE, "no worker serves this model now");
         group_refuse(group, &err, NO_WORKER_RETRY_MS);
-    } else if (tokens > stats->context_max) {
-        app_of(group)->refused_invalid += group->count;
-        fx_error_set(&err, FX_INVALID_ARGUMENT,
-                     "prompt_ids and max_tokens: %llu tokens, the context holds %u",
-                     (unsigned long long)tokens, stats->context_max);
-        group_refuse(group, &err, 0);
-    } else if (!submit_send(group, &err)) {
-        fail(group, &err);
+        return;
     }
+    if (task->n_prompt_ids >= stats->context_max) {
+        app_of(group)->refused_invalid += group->count;
+        fx_error_set(&err, FX_OUT_OF_RANGE,
+                     "the prompt has %zu tokens and a worker's context holds %u: at least one must "
+                     "be left for the answer",
+                     task->n_prompt_ids, stats->context_max);
+        group_refuse(group, &err, 0);
+        return;
+    }
+    ceiling_lower(task, stats->context_max);
+    if (!submit_send(group, &err)) fail(group, &err);
 }
 
 static void on_stats(void *ctx, const struct fx_queue_stats *stats, const fx_error *err) {

@@ -190,6 +190,13 @@ static void test_whole_fails(void **state) {
     assert_string_equal(code, "generation_failed");
     assert_non_null(strstr(message, "out of luck"));
     json_decref(json);
+    /* what somebody cancelled is not asked for again by a client that retries every 500 */
+    stage_say(stage, (struct stage_script){"He", 2, 0, 2, 1, FX_FINISH_CANCELLED, NULL});
+    char *answer = stage_ask(stage, "/v1/chat/completions", CHAT(""));
+    assert_int_equal(wire_status(answer), 500);
+    assert_non_null(strstr(answer, "\"code\":\"generation_cancelled\""));
+    assert_non_null(strstr(answer, "\r\nx-should-retry: false\r\n"));
+    free(answer);
 }
 
 /* Bytes that are no characters: the text has marks, `bytes` what was really there. */

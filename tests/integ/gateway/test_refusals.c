@@ -39,7 +39,8 @@ static const struct row {
     {"ids past the vocabulary", "POST",     "/v1/completions",      GOOD,
      "{\"model\":\"" STAGE_MODEL "\",\"prompt\":[5000]}",                                                                                     400, "invalid_value",         "prompt",      NULL},
     {"a stream over HTTP/1.0",  "POST 1.0", "/v1/chat/completions", GOOD,
-     "{\"model\":\"m\"," MESSAGES ",\"stream\":true}",                                                                                        505, "http_version",          NULL,          NULL},
+     "{\"model\":\"m\"," MESSAGES ",\"stream\":true}",                                                                                        505, "http_version",          NULL,
+     "x-should-retry: false\r\n"                                                                                                                                                               },
     {"a bad path",              "GET",      "/v1/models/%zz",       GOOD,                               "",                                   400, NULL,                    NULL,          NULL},
 };
 
@@ -130,6 +131,21 @@ static void test_body_unwanted(void **state) {
     }
 }
 
+/* A worker may hold less than the model's context: its scheduler says so. */
+static void test_too_long_for_workers(void **state) {
+    struct stage *stage = *state;
+    stage->submit_code = FX_OUT_OF_RANGE;
+    char *answer = stage_ask(stage, "/v1/chat/completions", CHAT);
+    assert_int_equal(wire_status(answer), 400);
+    assert_non_null(strstr(answer, "\"param\":\"messages\",\"code\":\"context_length_exceeded\""));
+    free(answer);
+    answer =
+        stage_ask(stage, "/v1/completions", "{\"model\":\"" STAGE_MODEL "\",\"prompt\":\"a\"}");
+    assert_int_equal(wire_status(answer), 400);
+    assert_non_null(strstr(answer, "\"param\":\"prompt\",\"code\":\"context_length_exceeded\""));
+    free(answer);
+}
+
 static void test_too_long(void **state) {
     struct stage *stage = *state;
     char body[STAGE_CONTEXT + 200], text[STAGE_CONTEXT];
@@ -201,6 +217,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_too_large, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_body_unwanted, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_too_long, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(test_too_long_for_workers, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_models, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_new_model, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_slicer_away, stage_setup, stage_teardown),

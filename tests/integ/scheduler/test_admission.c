@@ -2,6 +2,8 @@
 #include <math.h>
 #include "tests/integ/scheduler/stage.h"
 
+enum { CONTEXT = 512 }; /* of the rig's worker */
+
 static struct stage_process *scheduler(struct stage *stage) {
     return &stage->process[0];
 }
@@ -116,9 +118,6 @@ static void wide(struct stage_submission *s) {
 static void mean(struct stage_submission *s) {
     s->sampling.min_p = INFINITY;
 }
-static void too_long(struct stage_submission *s) {
-    s->task.max_tokens = 512 - 8 + 1; /* the worker's context holds 512 */
-}
 
 static void refuses_bad_tasks(struct stage *stage) {
     static const struct {
@@ -139,7 +138,6 @@ static void refuses_bad_tasks(struct stage *stage) {
         {no_number,  "temperature"},
         {wide,       "top_p"      },
         {mean,       "min_p"      },
-        {too_long,   "context"    },
     };
     wait_for_worker(stage);
     for (size_t i = 0; i < FX_TEST_COUNT(cases); i++) {
@@ -157,15 +155,64 @@ static void refuses_bad_tasks(struct stage *stage) {
     assert_int_equal(rig_stats(&stage->rig).waiting, 0);
 }
 
-static void fits_exactly(struct stage *stage) {
+/* With a prompt of so many tokens. */
+static enum fx_code submit_long(struct stage *stage, uint32_t prompt_tokens, uint32_t max_tokens) {
     struct stage_submission submission;
+    uint32_t prompt[CONTEXT] = {0};
     void *reply;
-    wait_for_worker(stage);
     stage_submission(&submission, 1);
-    submission.task.max_tokens = 512 - 8;
-    assert_int_equal(STAGE_CALL(scheduler(stage), "SubmitGeneration", &submission.request,
-                                submit_generation_reply, &reply, NULL),
-                     FX_OK);
+    submission.task.prompt_ids = prompt;
+    submission.task.n_prompt_ids = prompt_tokens;
+    submission.task.max_tokens = max_tokens;
+    return STAGE_CALL(scheduler(stage), "SubmitGeneration", &submission.request,
+                      submit_generation_reply, &reply, NULL);
+}
+
+struct seen {
+    bool done;
+    uint32_t max_tokens;
+};
+
+static void on_about(void *ctx, const struct fx_gen_about *about, const fx_error *err) {
+    struct seen *seen = ctx;
+    assert_null(err);
+    Fractal__V1__GenerationTask *task =
+        fractal__v1__generation_task__unpack(NULL, about->task.len, about->task.at);
+    assert_non_null(task);
+    seen->max_tokens = task->max_tokens;
+    seen->done = true;
+    fractal__v1__generation_task__free_unpacked(task, NULL);
+}
+
+/* What a worker is told. */
+static uint32_t queued_ceiling(struct stage *stage) {
+    struct seen seen = {0};
+    fx_gen_id id = rig_id(1);
+    fx_error err = {0};
+    assert_true(fx_queue_describe(stage->rig.queue, RIG_MODEL, &id, on_about, &seen, &err));
+    rig_until(&stage->rig, &seen.done);
+    return seen.max_tokens;
+}
+
+static void fits_exactly(struct stage *stage) {
+    wait_for_worker(stage);
+    assert_int_equal(submit_long(stage, 8, CONTEXT - 8), FX_OK);
+    assert_int_equal(queued_ceiling(stage), CONTEXT - 8);
+}
+
+/* max_tokens is a ceiling, the context another. */
+static void lowers_the_ceiling(struct stage *stage) {
+    wait_for_worker(stage);
+    assert_int_equal(submit_long(stage, 8, 100000), FX_OK);
+    assert_int_equal(queued_ceiling(stage), CONTEXT - 8);
+}
+
+static void leaves_room_for_one(struct stage *stage) {
+    wait_for_worker(stage);
+    assert_int_equal(submit_long(stage, CONTEXT, 1), FX_OUT_OF_RANGE);
+    assert_int_equal(rig_stats(&stage->rig).waiting, 0);
+    assert_int_equal(submit_long(stage, CONTEXT - 1, 16), FX_OK);
+    assert_int_equal(queued_ceiling(stage), 1);
 }
 
 static void counts(struct stage *stage) {
@@ -183,14 +230,16 @@ static void counts(struct stage *stage) {
 }
 
 static const struct stage_row rows[] = {
-    {"draws a seed",       draws_a_seed,       {NULL},                          false},
-    {"keeps a given seed", keeps_a_given_seed, {NULL},                          false},
-    {"no worker",          no_worker,          {NULL},                          false},
-    {"tenant full",        tenant_full,        {"FX_QUEUE_TENANT_MAX=2", NULL}, false},
-    {"model full",         model_full,         {"FX_QUEUE_MODEL_MAX=1", NULL},  false},
-    {"other tenant's id",  other_tenants_id,   {NULL},                          false},
-    {"refuses bad tasks",  refuses_bad_tasks,  {NULL},                          false},
-    {"fits exactly",       fits_exactly,       {NULL},                          false},
-    {"counts",             counts,             {NULL},                          false},
+    {"draws a seed",        draws_a_seed,        {NULL},                          false},
+    {"keeps a given seed",  keeps_a_given_seed,  {NULL},                          false},
+    {"no worker",           no_worker,           {NULL},                          false},
+    {"tenant full",         tenant_full,         {"FX_QUEUE_TENANT_MAX=2", NULL}, false},
+    {"model full",          model_full,          {"FX_QUEUE_MODEL_MAX=1", NULL},  false},
+    {"other tenant's id",   other_tenants_id,    {NULL},                          false},
+    {"refuses bad tasks",   refuses_bad_tasks,   {NULL},                          false},
+    {"fits exactly",        fits_exactly,        {NULL},                          false},
+    {"lowers the ceiling",  lowers_the_ceiling,  {NULL},                          false},
+    {"leaves room for one", leaves_room_for_one, {NULL},                          false},
+    {"counts",              counts,              {NULL},                          false},
 };
 STAGE_MAIN(rows)

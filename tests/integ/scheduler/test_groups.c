@@ -142,7 +142,7 @@ static void each_for_itself(struct stage *stage) {
     (void)add(asking, 21, 1, 1); /* does */
     (void)add(asking, 31, 4, 2); /* never does */
     add(asking, 41, 1, 3)->task.max_tokens = 0;
-    add(asking, 51, 1, 3)->task.max_tokens = 1000; /* the worker's context holds 512 */
+    add(asking, 51, 1, 3)->task.n_prompt_ids = 0;
     (void)add(asking, 61, 3, 4);
     static const struct {
         enum fx_code code;
@@ -154,7 +154,7 @@ static void each_for_itself(struct stage *stage) {
         {FX_OK,                 21, 1, ""          },
         {FX_RESOURCE_EXHAUSTED, 31, 4, "tenant"    },
         {FX_INVALID_ARGUMENT,   41, 1, "max_tokens"},
-        {FX_INVALID_ARGUMENT,   51, 1, "context"   },
+        {FX_INVALID_ARGUMENT,   51, 1, "prompt_ids"},
         {FX_OK,                 61, 3, ""          },
     };
     assert_int_equal(ask(stage, asking, &reply), FX_OK);

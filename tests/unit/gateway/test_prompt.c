@@ -91,6 +91,11 @@ static const struct row {
     {"tokenize chat, BOS never twice",       chatty,                                           GW_TOKENIZE,
      "{\"model\":\"m\",\"add_special_tokens\":true,\"messages\":[{\"role\":\"user\",\"content\":"
      "\"u\"}]}",                                                                                                                                                                        -1,             "^[user]u$"                                                      },
+    {"names",
+     "{% for m in messages %}{{ m.name if m.name is defined else '-' }}:{{ m.content }};{% endfor "
+     "%}",                                                                                     GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"name\":\"Al<|eos|>\",\"content\":\"u\"},"
+     "{\"role\":\"user\",\"name\":null,\"content\":[{\"type\":\"text\",\"text\":\"\"}]}]}",                                                                                             -1,             "Al<|eos|>:u;-:;"                                                },
     {"no template",                          NULL,                                             GW_CHAT,
      "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"u\"}]}",                                                                                                          GW_NO_TEMPLATE,
      NULL                                                                                                                                                                                                                                                                },

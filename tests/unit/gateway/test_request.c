@@ -146,6 +146,23 @@ static const struct row {
     {"echo true",                         GW_COMPLETION, TEXT(",\"echo\":true"),                                                   GW_UNSUPPORTED, "echo"                  },
     {"suffix",                            GW_COMPLETION, TEXT(",\"suffix\":\"\",\"best_of\":1"),                                   -1,             NULL                    },
 
+    {"name of a message",                 GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"a\",\"name\":\"b\"}]}",                                      -1,
+     NULL                                                                                                                                                                  },
+    {"name that is a number",             GW_CHAT,
+     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"a\",\"name\":1}]}",                                          GW_BAD_VALUE,   "messages[0].name"      },
+    {"vLLM's own defaults",               GW_CHAT,
+     CHAT(",\"skip_special_tokens\":true,\"spaces_between_special_tokens\":true,\"include_stop_str_"
+          "in_output\":false,\"use_beam_search\":false,\"priority\":0,\"truncate_prompt_tokens\":"
+          "null"),
+     -1,                                                                                                                                           NULL                    },
+    {"special tokens shown",              GW_COMPLETION, TEXT(",\"skip_special_tokens\":false"),                                   GW_UNSUPPORTED,
+     "skip_special_tokens"                                                                                                                                                 },
+    {"beams",                             GW_COMPLETION, TEXT(",\"use_beam_search\":true"),                                        GW_UNSUPPORTED, "use_beam_search"       },
+    {"the stop string shown",             GW_CHAT,       CHAT(",\"include_stop_str_in_output\":true"),                             GW_UNSUPPORTED,
+     "include_stop_str_in_output"                                                                                                                                          },
+    {"a prompt cut",                      GW_CHAT,       CHAT(",\"truncate_prompt_tokens\":5"),                                    GW_UNSUPPORTED,
+     "truncate_prompt_tokens"                                                                                                                                              },
     {"best_of as n",                      GW_COMPLETION, TEXT(",\"n\":3,\"best_of\":3"),                                           -1,             NULL                    },
     {"best_of below n",                   GW_COMPLETION, TEXT(",\"n\":2,\"best_of\":1"),                                           GW_BAD_VALUE,   "best_of"               },
     {"best_of above n",                   GW_COMPLETION, TEXT(",\"best_of\":2"),                                                   GW_UNSUPPORTED, "best_of"               },
