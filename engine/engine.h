@@ -104,6 +104,8 @@ const char *fx_engine_level(const fx_engine *engine);
 /** Counters since open, and gauges. */
 struct fx_engine_stats {
     uint64_t steps, rows, tokens_prefilled, tokens_decoded, preemptions, rows_failed;
+    uint64_t logged_prefilled, logged_sampled; /* of tokens that were logged when their sequence was
+                                                  added: computed again; drawn again, always 0 */
     uint64_t dense_matmuls, dense_rows, expert_matmuls, expert_rows, weight_bytes;
     uint32_t slots, slots_free, running, waiting, pages, pages_free;
 };

@@ -10,7 +10,7 @@ enum slot_state { SLOT_FREE, SLOT_WAITING, SLOT_RUNNING };
 struct fx_engine__slot {
     enum slot_state state;
     uint32_t *ids; /* [context_max] */
-    uint32_t prompt_count, count, cached;
+    uint32_t prompt_count, logged_count, count, cached;
     uint32_t count_max; /* ends when count reaches it */
     uint32_t stops[FX_ENGINE_STOPS_MAX], stop_count;
     struct fx_sampling sampling;

@@ -54,6 +54,7 @@ static void slot_fill(const fx_engine *engine, struct fx_engine__slot *slot,
                       const struct fx_sequence *sequence) {
     slot->state = SLOT_WAITING;
     slot->prompt_count = sequence->prompt_count;
+    slot->logged_count = sequence->logged_count;
     slot->count = sequence->prompt_count + sequence->logged_count;
     slot->cached = 0;
     slot->rows = 0;

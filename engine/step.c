@@ -68,6 +68,7 @@ static void sample_row(fx_engine *engine, uint32_t number, const float *logits) 
     }
     slot->ids[slot->count++] = token;
     engine->stats.tokens_decoded++;
+    engine->stats.logged_sampled += place <= slot->logged_count;
     enum fx_engine_end end = fx_engine__end_of(slot);
     result_add(engine, (struct fx_engine_result){number, place, token, end, "",
                                                  logprobs_of(engine, slot, token, logits)});
@@ -81,12 +82,22 @@ static void results_of_rows(fx_engine *engine) {
     }
 }
 
+/* How many rows of the step are of tokens that were logged before the sequence came. */
+static uint32_t logged_rows(const struct fx_engine__slot *slot) {
+    uint32_t begin = slot->cached, end = slot->cached + slot->rows;
+    uint32_t logged_end = slot->prompt_count + slot->logged_count;
+    if (begin < slot->prompt_count) begin = slot->prompt_count;
+    if (end > logged_end) end = logged_end;
+    return end > begin ? end - begin : 0;
+}
+
 /* What was computed is in the cache. */
 static void advance(fx_engine *engine) {
     for (uint32_t age = 0; age < engine->order_count; age++) {
         struct fx_engine__slot *slot = &engine->slots[engine->order[age]];
         bool prefills = slot->count - slot->cached > 1;
         engine->stats.tokens_prefilled += prefills ? slot->rows : 0;
+        engine->stats.logged_prefilled += logged_rows(slot);
         engine->stats.rows += slot->rows;
         slot->cached += slot->rows;
     }

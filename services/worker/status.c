@@ -23,6 +23,10 @@ static const struct {
      "prompt tokens computed"                                                                                                },
     {STATUS_TOKENS_DECODED,   FX_METRIC_COUNTER, "fx_worker_tokens_decoded_total",
      "tokens generated"                                                                                                      },
+    {STATUS_LOGGED_PREFILLED, FX_METRIC_COUNTER, "fx_worker_logged_prefilled_total",
+     "tokens an earlier worker logged, computed again"                                                                       },
+    {STATUS_LOGGED_SAMPLED,   FX_METRIC_COUNTER, "fx_worker_logged_sampled_total",
+     "tokens an earlier worker logged, drawn again: always 0"                                                                },
     {STATUS_PREEMPTIONS,      FX_METRIC_COUNTER, "fx_worker_preemptions_total",
      "sequences set back for want of KV blocks"                                                                              },
     {STATUS_ROWS_FAILED,      FX_METRIC_COUNTER, "fx_worker_rows_failed_total",
@@ -76,6 +80,8 @@ void worker_status_engine(struct worker_status *status, const struct fx_engine_s
     status_set(status, STATUS_STEPS, stats->steps);
     status_set(status, STATUS_ROWS, stats->rows);
     status_set(status, STATUS_TOKENS_PREFILLED, stats->tokens_prefilled);
+    status_set(status, STATUS_LOGGED_PREFILLED, stats->logged_prefilled);
+    status_set(status, STATUS_LOGGED_SAMPLED, stats->logged_sampled);
     status_set(status, STATUS_TOKENS_DECODED, stats->tokens_decoded);
     status_set(status, STATUS_PREEMPTIONS, stats->preemptions);
     status_set(status, STATUS_ROWS_FAILED, stats->rows_failed);

@@ -56,6 +56,24 @@ bool cluster_close(void) {
     return well;
 }
 
+static const struct suite_opts *main_opts;
+
+static int main_open(void **state) {
+    (void)state;
+    cluster_open(main_opts);
+    return 0;
+}
+
+int cluster_main(const char *name, const struct CMUnitTest *tests, size_t count,
+                 const struct suite_opts *opts) {
+    main_opts = opts;
+    int failed = _cmocka_run_group_tests(name, tests, count, main_open, NULL);
+    failed += !*cluster.key; /* it did not even start */
+    if (failed) suite_show(&cluster);
+    failed += !cluster_close();
+    return failed != 0;
+}
+
 /* -- blows -- */
 
 static struct service *services_of(enum fault_target target) {
@@ -142,8 +160,7 @@ static redisReply *ask(const char *script) {
     return reply;
 }
 
-/* Entries of the logs of these generations. */
-static long long entries_of(const struct proxy_ids *ids) {
+long long cluster_log_entries(const struct proxy_ids *ids) {
     long long sum = 0;
     for (uint32_t i = 0; i < ids->count; i++) {
         char script[160];
@@ -189,7 +206,7 @@ static void redis_left(char *out, size_t cap) {
 static void awakened(const struct strike *strike, long long logged) {
     WAIT_FOR(worker_is_free(strike->victim), CLEAN_MS, "%s woke and holds on",
              strike->victim->process.name);
-    assert_int_equal(entries_of(&strike->held), logged);
+    assert_int_equal(cluster_log_entries(&strike->held), logged);
 }
 
 void strike_heal(struct strike *strike) {
@@ -205,7 +222,7 @@ void strike_heal(struct strike *strike) {
         return;
     }
     bool worker = strike->fault->target == FAULT_WORKER;
-    long long logged = worker ? entries_of(&strike->held) : 0;
+    long long logged = worker ? cluster_log_entries(&strike->held) : 0;
     proxy_release(proxy);
     process_signal(&victim->process, SIGCONT);
     suite_await_ready(victim);

@@ -13,6 +13,9 @@ extern struct suite cluster;
 void cluster_open(const struct suite_opts *opts);
 /** False: a process that was not killed did not end well. */
 bool cluster_close(void);
+/** A program's main: its tests over one cluster; logs when one fails. */
+int cluster_main(const char *name, const struct CMUnitTest *tests, size_t count,
+                 const struct suite_opts *opts);
 struct proxy *cluster_proxy(const struct service *service);
 
 enum fault_target { FAULT_NONE, FAULT_WORKER, FAULT_SCHEDULER, FAULT_GATEWAY, FAULT_REDIS };
@@ -42,6 +45,8 @@ void strike_give_up(struct strike *strike);
 /** Starts the victim again, or continues it: then it may append nothing, and lets go of all. */
 void strike_heal(struct strike *strike);
 
+/** Entries in the logs of these generations. */
+long long cluster_log_entries(const struct proxy_ids *ids);
 /** Waits until every slot, KV block, lease and queue entry is free; fails the test naming what is
  *  left. */
 void cluster_await_clean(void);

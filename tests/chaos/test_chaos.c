@@ -2,7 +2,7 @@
  * while nothing happens; then processes die and freeze under them. What clients get must be the
  * same, and at least KILLS must have met a running generation. */
 #include <signal.h>
-#include "tests/chaos/client.h"
+#include "tests/chaos/crowd.h"
 #include "tests/chaos/rounds.h"
 #include "tests/chaos/tally.h"
 
@@ -26,18 +26,6 @@ static struct {
 } run;
 
 /* -- clients -- */
-
-static void ask(struct client *client, uint32_t number, const char *name) {
-    const struct client_opts opts = {
-        .request = &run.requests[number],
-        .api_key = cluster.key,
-        .run = name,
-        .ports = {cluster.gateways[0].port, cluster.gateways[1].port},
-        .port_count = SUITE_MANY,
-        .first = number % SUITE_MANY,
-    };
-    client_start(client, &opts);
-}
 
 static uint32_t in_phase(const struct client *clients, uint32_t count, enum client_phase phase) {
     uint32_t in = 0;
@@ -198,7 +186,7 @@ static void round_run(uint32_t number, uint32_t first, uint32_t count) {
     round_name(round, name);
     if (fault_is_early(&round->faults[0])) strike_begin(&strikes[0], &round->faults[0], turn);
     for (uint32_t i = 0; i < count; i++)
-        ask(&clients[i], first + i, "chaos");
+        crowd_ask(&clients[i], &run.requests[first + i], "chaos");
     strikes_run(strikes, round, turn, clients, count);
     for (uint32_t i = 0; i < count; i++)
         client_join(&clients[i]);
@@ -216,17 +204,7 @@ static void round_run(uint32_t number, uint32_t first, uint32_t count) {
 
 static void record(void) {
     uint64_t begin_ms = fx_clock_ms();
-    for (uint32_t first = 0; first < run.answers; first += RECORD_AT_ONCE) {
-        uint32_t end = first + RECORD_AT_ONCE < run.answers ? first + RECORD_AT_ONCE : run.answers;
-        for (uint32_t i = first; i < end; i++)
-            ask(&run.recorded[i], i, "record");
-        for (uint32_t i = first; i < end; i++)
-            client_join(&run.recorded[i]);
-    }
-    for (uint32_t i = 0; i < run.answers; i++) {
-        struct client *client = &run.recorded[i];
-        if (!client->done || *client->why) fail_msg("undisturbed answer %u: %s", i, client->why);
-    }
+    crowd_record(run.recorded, run.requests, run.answers, RECORD_AT_ONCE);
     print_message("%u answers recorded, %.1f s\n", run.answers,
                   (double)(fx_clock_ms() - begin_ms) / 1000);
 }
@@ -237,11 +215,7 @@ static void prefill_measure(void) {
     struct client client;
     request_make_long(500, 2, &request);
     uint64_t begin_us = fx_clock_us();
-    client_start(&client, &(struct client_opts){.request = &request,
-                                                .api_key = cluster.key,
-                                                .run = "prefill",
-                                                .ports = {cluster.gateways[0].port},
-                                                .port_count = 1});
+    crowd_ask(&client, &request, "prefill");
     client_join(&client);
     if (!client.done || !client.chunk_count) fail_msg("prefill: %s", client.why);
     run.prefill_ms = (double)(client.came_us[0] - begin_us) / 1000 / 500;
@@ -269,12 +243,6 @@ static void nothing_is_lost_repeated_or_left(void **state) {
         fail_msg("a resume took %.0f ms too long", tally->resume_over_ms_max);
 }
 
-static int open_all(void **state) {
-    (void)state;
-    cluster_open(&cluster_opts);
-    return 0;
-}
-
 static void args_read(int argc, char **argv) {
     uint32_t *const numbers[] = {&run.answers, &run.at_once, &run.kills_min};
     FX_ASSERT(argc == 1 + (int)FX_TEST_COUNT(numbers));
@@ -291,12 +259,10 @@ int main(int argc, char **argv) {
     FX_ASSERT(run.requests && run.recorded);
     for (uint32_t i = 0; i < run.answers; i++)
         request_make(i, &run.requests[i]);
-    int failed = _cmocka_run_group_tests("chaos", tests, FX_TEST_COUNT(tests), open_all, NULL);
-    if (failed || !*cluster.key) suite_show(&cluster);
-    failed += !*cluster.key + !cluster_close();
+    int failed = cluster_main("chaos", tests, FX_TEST_COUNT(tests), &cluster_opts);
     for (uint32_t i = 0; i < run.answers; i++)
         client_free(&run.recorded[i]);
     free(run.recorded);
     free(run.requests);
-    return failed != 0;
+    return failed;
 }

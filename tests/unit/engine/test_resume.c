@@ -57,6 +57,10 @@ static void test_resume(void **state) {
         assert_int_equal(got->count, TOKENS);
         assert_int_equal(got->end, FX_ENGINE_LENGTH);
         assert_memory_equal(got->tokens, want->tokens, sizeof(uint32_t) * TOKENS);
+        struct fx_engine_stats stats = fx_engine_stats(rig->engine);
+        assert_int_equal(stats.logged_prefilled, behind[i]);
+        assert_int_equal(stats.logged_sampled, 0);
+        assert_int_equal(stats.tokens_decoded, TOKENS - behind[i]);
     }
 }
 
