@@ -248,7 +248,7 @@ static void head_reply(struct gw_visit *visit) {
 
 void gw_serve_telemetry(struct gw_visit *visit) {
     struct gw_telemetry *telemetry = visit->gateway->telemetry;
-    struct gw_limit_headers limits;
+    struct gw_headers headers;
     struct gw_problem problem;
     if (visit->http->method == FX_HTTP_HEAD) {
         head_reply(visit);
@@ -258,9 +258,9 @@ void gw_serve_telemetry(struct gw_visit *visit) {
         gw_visit_refuse(visit, &problem);
         return;
     }
-    gw_limit_headers(&visit->limits, &limits);
-    fx_http_stream_begin(visit->call, limits.headers, limits.count,
-                         visit->gateway->config->ping_ms);
+    gw_visit_headers(visit, &headers);
+    fx_http_stream_begin(visit->call, headers.at, headers.count, visit->gateway->config->ping_ms);
+    visit->http = NULL;
     if (telemetry->last.len && fx_clock_ms() - telemetry->last_ms < GW_TELEMETRY_EVERY_MS)
         snapshot_send(telemetry, visit->listener);
     else

@@ -12,7 +12,7 @@ function(fx_add_e2e name timeout)
   add_dependencies(e2e_test_${name} fractal-tenant fractal-slicer fractal-scheduler fractal-worker
     fractal-gateway fractal-cli)
 endfunction()
-foreach(name IN ITEMS cli faults http import memory readme)
+foreach(name IN ITEMS cli faults http import memory readme telemetry)
   fx_add_e2e(${name} 180)
 endforeach()
 fx_add_e2e(batch 240)
