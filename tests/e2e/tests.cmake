@@ -1,5 +1,5 @@
 # Real processes, one test after another: some measure milliseconds.
-add_library(fx_test_suite STATIC e2e/http_client.c e2e/listener.c e2e/monitor.c e2e/process.c e2e/suite.c
+add_library(fx_test_suite STATIC e2e/herd.c e2e/http_client.c e2e/listener.c e2e/monitor.c e2e/process.c e2e/suite.c
   e2e/suite_ask.c)
 target_compile_definitions(fx_test_suite PRIVATE FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
   FX_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
@@ -12,7 +12,7 @@ function(fx_add_e2e name timeout)
   add_dependencies(e2e_test_${name} fractal-tenant fractal-slicer fractal-scheduler fractal-worker
     fractal-gateway fractal-cli)
 endfunction()
-foreach(name IN ITEMS cli faults http import memory readme telemetry)
+foreach(name IN ITEMS cli faults http import memory readme redis_loss telemetry)
   fx_add_e2e(${name} 180)
 endforeach()
 fx_add_e2e(batch 240)
