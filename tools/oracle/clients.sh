@@ -11,19 +11,20 @@ CACHE=$ROOT/build/clients
 TREE=$CACHE/tree # a copy of what node runs, with the packages above it
 CLIENTS=$TREE/tools/oracle/clients
 MODEL=fractal-tiny-moe
-PORTS=20
+PORTS=20 FETCH_S=120
 PASSED=0 FAILED=0
 for name in "${!FX_@}"; do unset "$name"; done
 
 fetch_python() {
     python3 -m venv "$CACHE/venv" &&
-        "$CACHE/venv/bin/pip" install -r "$HERE/requirements.txt" \
+        timeout $FETCH_S "$CACHE/venv/bin/pip" install --timeout 20 -r "$HERE/requirements.txt" \
             -r "$ROOT/examples/python/requirements.txt"
 }
 
 fetch_javascript() {
     mkdir "$TREE" && cp "$HERE/package.json" "$TREE" &&
-        npm install --no-package-lock --ignore-scripts --no-audit --no-fund --prefix "$TREE"
+        timeout $FETCH_S npm install --no-package-lock --ignore-scripts --no-audit --no-fund \
+            --fetch-retry-maxtimeout 10000 --prefix "$TREE"
 }
 
 # fetch WHERE FOLDER VERSIONS_FILE...: what was fetched stays while no version changes. Where the
