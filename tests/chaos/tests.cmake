@@ -13,6 +13,7 @@ function(fx_add_chaos name timeout)
 endfunction()
 fx_add_chaos(chaos 240 45 5 5) # answers, at once, kills that must hit
 fx_add_chaos(hints 60)
+fx_add_chaos(lost 60)
 fx_add_chaos(resume 60)
 
 # The whole of it, by ./fractal test chaos and chaos-long alone.
