@@ -49,6 +49,8 @@ static const struct row rows[] = {
      AT(auth_drops)                                                                                                                        },
     {"fx_gateway_limited_total",          "Requests refused by a rate limit.",                      FX_METRIC_COUNTER,
      AT(limited)                                                                                                                           },
+    {"fx_gateway_retries_total",          "Requests a client sent again of itself.",                FX_METRIC_COUNTER,
+     AT(retries)                                                                                                                           },
     {"fx_gateway_limit_errors_total",     "Times Redis did not answer for a rate limit.",
      FX_METRIC_COUNTER,                                                                                                AT(limit_errors)    },
     {"fx_gateway_telemetry_listeners",    "Open telemetry streams.",                                FX_METRIC_GAUGE,

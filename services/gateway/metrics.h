@@ -9,7 +9,7 @@ struct gw_metrics {
     atomic_ullong generations, tokens, prompt_tokens, cancelled, resubmitted, stalled, worker_lost;
     atomic_ullong finished_stop, finished_length, finished_error;
     atomic_ullong auth_hits, auth_calls, auth_refused, auth_errors, auth_drops;
-    atomic_ullong limited, limit_errors;
+    atomic_ullong limited, limit_errors, retries;
     atomic_ullong telemetry_listeners, telemetry_events, telemetry_missed;
     atomic_ullong running, models, unread, unread_total;
     atomic_ullong beat_ms; /* the loop's last turn, monotonic */

@@ -33,13 +33,10 @@ static const struct gw_route routes[] = {
     {.path = {"v1", "generations", "*", "cancel"},
      .path_len = 4,
      .method = FX_HTTP_POST,
-     .serve = gw_serve_cancel                                                                                                                                                             },
-    {.path = {"v1", "models"},              .path_len = 2,                               .serve = gw_serve_models                                  },
-    {.path = {"v1", "models"},                                     .path_len = 2,                               .has_name = true,.serve = gw_serve_model},
-    {.path = {"v1", "telemetry"},
-     .path_len = 2,
-     .by_ticket = true,
-     .serve = gw_serve_telemetry},
+     .serve = gw_serve_cancel                                                                                                                                                                                                                                                                                                        },
+    {.path = {"v1", "models"},                                .path_len = 2,                                                                                 .serve = gw_serve_models                                                                                                                                                                          },
+    {.path = {"v1", "models"},.path_len = 2,.has_name = true,.serve = gw_serve_model                                                                                                                                 },
+    {.path = {"v1", "telemetry"},                            .path_len = 2,                                                                                                              .by_ticket = true,                                                                                                                                                                                                                                                                                                                                         .serve = gw_serve_telemetry},
     {.path = {"v1", "telemetry", "tickets"},
      .path_len = 3,
      .method = FX_HTTP_POST,
@@ -304,6 +301,12 @@ bool gw_routes_admit(void *ctx, fx_http_call *call, const struct fx_http_request
     return false;
 }
 
+/* The official clients say how often they have tried. */
+static bool is_retry(const struct fx_http_request *request) {
+    fx_span count = fx_http_header(request, "x-stainless-retry-count");
+    return count.len && !fx_span_eq_str(count, "0");
+}
+
 void gw_routes_serve(void *ctx, fx_http_call *call, const struct fx_http_request *request) {
     struct gw_problem problem = {0};
     const char *allow = NULL;
@@ -321,6 +324,7 @@ void gw_routes_serve(void *ctx, fx_http_call *call, const struct fx_http_request
     visit->call = call;
     visit->http = request;
     visit->begun_us = fx_clock_us();
+    if (is_retry(request)) gw_count(&visit->gateway->metrics.retries, 1);
     fx_trace_accept(fx_span_str(fx_http_call_id(call)), fx_http_header(request, "traceparent"),
                     &visit->trace);
     fx_http_call_on_gone(call, on_gone, visit);

@@ -131,6 +131,16 @@ static void test_body_unwanted(void **state) {
     }
 }
 
+static void test_retries_counted(void **state) {
+    struct stage *stage = *state;
+    for (int i = 0; i < 4; i++) {
+        char headers[128];
+        (void)snprintf(headers, sizeof headers, GOOD "x-stainless-retry-count: %d\r\n", i);
+        free(stage_get(stage, "/v1/models", i < 3 ? headers : GOOD));
+    }
+    assert_int_equal(stage->gateway->metrics.retries, 2);
+}
+
 /* A worker may hold less than the model's context: its scheduler says so. */
 static void test_too_long_for_workers(void **state) {
     struct stage *stage = *state;
@@ -218,6 +228,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_body_unwanted, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_too_long, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_too_long_for_workers, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(test_retries_counted, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_models, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_new_model, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_slicer_away, stage_setup, stage_teardown),
