@@ -10,8 +10,8 @@ enum {
     GW_SUBMIT_CALLS_MAX = 8,          /* at once; what comes meanwhile shares the next */
     GW_SUBMIT_GROUPS_MAX = 64,        /* of one call, as the scheduler takes */
     GW_SUBMIT_BYTES_MAX = 512 * 1024, /* of one call, unless a request alone has more */
-    GW_SUBMIT_DEADLINE_MS = 5000,
-    GW_SUBMIT_OLD_MS = 60000, /* a scheduler without SubmitGenerations is remembered */
+    GW_SUBMIT_DEADLINE_MS = 10000,    /* a scheduler waits 7 s for Redis, whose disk may stall */
+    GW_SUBMIT_OLD_MS = 60000,         /* a scheduler without SubmitGenerations is remembered */
 };
 
 /** @own caller, gw_submits_free @err RESOURCE_EXHAUSTED */

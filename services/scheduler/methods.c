@@ -1,5 +1,7 @@
 #include "services/scheduler/op.h"
 
+enum { SUBMIT_MS = 10000 }; /* Redis, whose disk may stall, is waited for 7 s */
+
 #define ROW(name, handler, type, ms, bytes)                                                        \
     {                                                                                              \
         "/fractal.v1.SchedulerService/" name, handler, &fractal__v1__##type##__descriptor,         \
@@ -7,9 +9,9 @@
     }
 
 const struct fx_method scheduler_methods[] = {
-    ROW("SubmitGeneration", submit_generation, submit_generation_request, 5000,
+    ROW("SubmitGeneration", submit_generation, submit_generation_request, SUBMIT_MS,
         SCHEDULER_REQUEST_BYTES_MAX),
-    ROW("SubmitGenerations", submit_generations, submit_generations_request, 5000,
+    ROW("SubmitGenerations", submit_generations, submit_generations_request, SUBMIT_MS,
         SCHEDULER_REQUEST_BYTES_MAX),
     ROW("CancelGeneration", cancel_generation, cancel_generation_request, 5000, 1024),
     ROW("GetGeneration", get_generation, get_generation_request, 5000, 1024),

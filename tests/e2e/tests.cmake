@@ -12,10 +12,11 @@ function(fx_add_e2e name timeout)
   add_dependencies(e2e_test_${name} fractal-tenant fractal-slicer fractal-scheduler fractal-worker
     fractal-gateway fractal-cli)
 endfunction()
-foreach(name IN ITEMS cli faults http import memory readme redis_loss telemetry)
+foreach(name IN ITEMS cli faults http import memory readme telemetry)
   fx_add_e2e(${name} 180)
 endforeach()
 fx_add_e2e(batch 240)
+include(${CMAKE_CURRENT_LIST_DIR}/redis.cmake)
 
 # ./fractal over this build folder. It cleans up when it is told to end, before ctest kills it.
 add_test(NAME e2e/test_launcher COMMAND timeout --kill-after=25 270
