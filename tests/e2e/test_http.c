@@ -102,6 +102,43 @@ static void a_stream_says_the_same(void **state) {
     assert_string_equal(stream.text.at, whole);
 }
 
+static json_int_t prompt_tokens(const struct answer *answer) {
+    assert_int_equal(answer->status, 200);
+    return json_integer_value(
+        json_object_get(json_object_get(answer->json, "usage"), "prompt_tokens"));
+}
+
+/* Of text and of a chat, and the text again. */
+static void token_ids_are_those_of_an_answer(void **state) {
+    struct suite *suite = *state;
+    auto_answer ids =
+        suite_request(suite, "POST", "/tokenize",
+                      json_pack("{s:s, s:s}", "model", SUITE_MODEL, "prompt", AUSTEN));
+    assert_int_equal(ids.status, 200);
+    json_t *tokens = json_object_get(ids.json, "tokens");
+    auto_answer by_text = suite_request(suite, "POST", TEXT, suite_prompt(AUSTEN, NULL));
+    auto_answer by_ids =
+        suite_request(suite, "POST", TEXT, suite_prompt("", json_pack("{s:O}", "prompt", tokens)));
+    assert_int_equal(json_array_size(tokens), prompt_tokens(&by_text));
+    assert_int_equal(json_array_size(tokens), prompt_tokens(&by_ids));
+    assert_true(json_equal(json_object_get(by_text.json, "choices"),
+                           json_object_get(by_ids.json, "choices")));
+    auto_json asked = chat(NULL);
+    auto_answer said = suite_request(suite, "POST", CHAT, json_incref(asked));
+    assert_int_equal(json_object_del(asked, "max_tokens") + json_object_del(asked, "temperature"),
+                     0);
+    auto_answer of_chat = suite_request(suite, "POST", "/tokenize", json_incref(asked));
+    assert_int_equal(json_integer_value(json_object_get(of_chat.json, "count")),
+                     prompt_tokens(&said));
+    auto_answer plain = suite_request(suite, "POST", "/tokenize",
+                                      json_pack("{s:s, s:s, s:b}", "model", SUITE_MODEL, "prompt",
+                                                AUSTEN, "add_special_tokens", 0));
+    auto_answer back = suite_request(suite, "POST", "/detokenize",
+                                     json_pack("{s:s, s:O}", "model", SUITE_MODEL, "tokens",
+                                               json_object_get(plain.json, "tokens")));
+    assert_string_equal(text_at(back.json, "prompt"), AUSTEN);
+}
+
 /* What the chunks of one stream have in common. */
 struct seen {
     char id[64], reason[16];
@@ -361,6 +398,7 @@ int main(void) {
         cmocka_unit_test(models_are_listed),
         cmocka_unit_test(chat_answers),
         cmocka_unit_test(a_stream_says_the_same),
+        cmocka_unit_test(token_ids_are_those_of_an_answer),
         cmocka_unit_test(the_wire_of_a_stream),
         cmocka_unit_test(sampling_is_repeatable),
         cmocka_unit_test(wrong_keys_are_401),
