@@ -146,6 +146,17 @@ plain_checks() {
     [ $JAVASCRIPT = no ] || javascript_checks
 }
 
+# The official client meets a generation that no worker is left for.
+lost_checks() {
+    local pid
+    [ $JAVASCRIPT = yes ] || return 0
+    fractal down >/dev/null 2>&1
+    FX_RESUME_DEADLINE_MS=2000 suite_up
+    read -r pid _ <"$(echo "$DATA"/run/worker-*.pid)"
+    check "openai7 of npm, its worker killed" node "$CLIENTS/worker_lost.mjs" openai7 "$URL" "$KEY" \
+        $MODEL "$pid"
+}
+
 tls_checks() {
     [ $JAVASCRIPT = yes ] || return 0
     fractal down >/dev/null 2>&1
@@ -165,6 +176,7 @@ main() {
     KEY=$(<"$DATA/api-key")
     URL=http://127.0.0.1:$PORT/v1 GRPC=127.0.0.1:$BASE_PORT ADMIN=127.0.0.1:$((BASE_PORT + 1000))
     plain_checks
+    lost_checks
     tls_checks
     echo "clients: $PASSED passed, $FAILED failed"
     [ $FAILED -eq 0 ]
