@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # tools/oracle/clients.sh: the real clients against a suite of this checkout: openai for JavaScript
-# (6 and 7) and Python, @grpc/grpc-js by reflection over plaintext and mTLS, curl, and the examples in
-# C, Python and JavaScript. ./fractal test clients builds what it runs. Pinned packages come from the
-# registries that npm and pip are set to, into build/clients, once.
+# (6 and 7) and Python, @grpc/grpc-js by reflection over plaintext and mTLS, curl, chromium on the
+# telemetry stream, and the examples in C, Python and JavaScript. ./fractal test clients builds what
+# it runs. Pinned packages come from the registries that npm and pip are set to, into build/clients,
+# once.
 set -euo pipefail
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 HERE=$ROOT/tools/oracle/clients
@@ -68,7 +69,7 @@ choose_ports() {
                 continue 2
             fi
         done
-        PORT=$((BASE_PORT + PORTS - 1))
+        PORT=$((BASE_PORT + PORTS - 1)) PAGE_PORT=$((BASE_PORT + PORTS - 2))
         return
     done
     echo "FAILED: no free ports" >&2
@@ -136,6 +137,9 @@ javascript_checks() {
             "$ADMIN" $MODEL
     done
     check "@grpc/grpc-js" node "$CLIENTS/grpc.mjs" "$GRPC" "$KEY" $MODEL "$ADMIN"
+    check "chromium" node "$CLIENTS/browser.mjs" "$(command -v chromium)" "http://127.0.0.1:$PORT" \
+        "$KEY" $MODEL $PAGE_PORT "kill -9 \$(cut -d ' ' -f 1 '$DATA/run/gateway-0.pid')" \
+        "'$ROOT/fractal' up --data '$DATA' --port $PORT --base-port $BASE_PORT --quiet"
     check "examples/javascript" example node "$TREE/examples/javascript/chat.js"
 }
 
@@ -172,6 +176,7 @@ main() {
     cd "$ROOT"
     DATA=$(mktemp -d /tmp/fx-clients-XXXXXX)
     trap 'fractal down >/dev/null 2>&1; rm -rf "$DATA"' EXIT
+    export FX_CORS_ORIGINS=http://127.0.0.1:$PAGE_PORT
     suite_up
     KEY=$(<"$DATA/api-key")
     URL=http://127.0.0.1:$PORT/v1 GRPC=127.0.0.1:$BASE_PORT ADMIN=127.0.0.1:$((BASE_PORT + 1000))
