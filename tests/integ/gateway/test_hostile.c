@@ -108,7 +108,7 @@ static size_t put(char *to, const char *text) {
 }
 
 static char *headers_of(size_t count, size_t bytes) {
-    char *text = calloc(1, sizeof GET + count * (bytes + 16) + 8), *at = text;
+    char *text = calloc(1, sizeof GET + count * (bytes + 16) + 64), *at = text;
     at += put(at, GET);
     for (size_t i = 0; i < count; i++) {
         at += put(at, "A: ");
