@@ -20,6 +20,11 @@ void bench_pin(int core) {
     (void)sched_setaffinity(0, sizeof set, &set);
 }
 
+bool bench_first(bool on) {
+    struct sched_param param = {.sched_priority = on ? sched_get_priority_min(SCHED_RR) : 0};
+    return sched_setscheduler(0, on ? SCHED_RR : SCHED_OTHER, &param) == 0;
+}
+
 /* In the child: it ends when its parent does. */
 static void child_begin(pid_t parent, int core) {
     sigset_t none;

@@ -31,6 +31,9 @@ static inline void bench_child_close(struct bench_child *child) {
 
 /** Puts the calling thread, and what it starts, on a core. */
 void bench_pin(int core);
+/** Puts this process, and what it forks from now on, before all others on the machine (SCHED_RR),
+ * or among them again. False: not allowed. */
+bool bench_first(bool on);
 /** Processor time of a process so far. */
 double bench_cpu_s(pid_t pid);
 /** Kibibytes of a process that are its own: Private_Dirty and Private_Clean of smaps_rollup;

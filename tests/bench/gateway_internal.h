@@ -28,6 +28,6 @@ FX_MUST bool stand_load(struct stand *stand, struct load_opts opts, struct load_
 FX_MUST bool gateway_answers(struct stand *stand, fx_error *err);
 FX_MUST bool gateway_events(struct stand *stand, fx_error *err);
 FX_MUST bool gateway_streams(struct stand *stand, fx_error *err);
-FX_MUST bool gateway_latency(struct stand *stand, fx_error *err);
-/** The same of the whole path, over a suite of its own. */
+/** Over a stand, a suite of its own. */
+FX_MUST bool gateway_latency(fx_error *err);
 FX_MUST bool gateway_path(fx_error *err);
