@@ -1,5 +1,5 @@
 # Redis killed, cut, stalled, failed over, by TLS and under ACL users.
-foreach(name IN ITEMS redis_loss redis_stall)
+foreach(name IN ITEMS redis_loss redis_sentinel redis_stall)
   fx_add_e2e(${name} 180)
 endforeach()
 add_library(fx_slow_fsync MODULE e2e/slow_fsync.c)
