@@ -1,0 +1,197 @@
+/* rediss://: a real redis-server with a certificate; whom the client trusts, and whom Redis does.
+ */
+#include <event2/event.h>
+#include <arpa/inet.h>
+#include "common/queue/redis.h"
+#include "tests/integ/queue/redis_fixture.h"
+#include "tests/integ/rpc/certificates.h"
+
+enum { READY_MS = 5000, REFUSED_MS = 1000, VALUE_BYTES = 1 << 20, TEXT_MAX = 160 };
+
+static struct server {
+    struct redis_fixture redis;
+    char folder[64];
+    uint16_t port;
+} server;
+
+static uint16_t free_port(void) {
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof in;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof in), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &len), 0);
+    (void)close(fd);
+    return ntohs(in.sin_port);
+}
+
+static const char *file(const char *name, char out[TEXT_MAX]) {
+    (void)snprintf(out, TEXT_MAX, "%s/%s", server.folder, name);
+    return out;
+}
+
+static void server_start(const char *auth_clients) {
+    char port[8], cert[TEXT_MAX], key[TEXT_MAX], ca[TEXT_MAX];
+    (void)snprintf(port, sizeof port, "%u", server.port);
+    const char *const args[] = {"--bind",
+                                "127.0.0.1",
+                                "127.0.0.2",
+                                "--tls-port",
+                                port,
+                                "--tls-cert-file",
+                                file("server.pem", cert),
+                                "--tls-key-file",
+                                file("server.key", key),
+                                "--tls-ca-cert-file",
+                                file("ca.pem", ca),
+                                "--tls-auth-clients",
+                                auth_clients,
+                                NULL};
+    if (*server.redis.folder)
+        redis_fixture_restart(&server.redis, args);
+    else
+        redis_fixture_start(&server.redis, args);
+}
+
+static int setup(void **state) {
+    (void)state;
+    (void)snprintf(server.folder, sizeof server.folder, "/tmp/fx-redis-tls-XXXXXX");
+    assert_non_null(mkdtemp(server.folder));
+    certificates_make(server.folder);
+    server.port = free_port();
+    server_start("no");
+    return 0;
+}
+
+static int teardown(void **state) {
+    char out[64];
+    (void)state;
+    redis_fixture_stop(&server.redis);
+    assert_int_equal(shell("rm -r \"$0\"", server.folder, out, sizeof out), 0);
+    return 0;
+}
+
+/* -- who is trusted -- */
+
+struct row {
+    const char *name, *scheme, *host;
+    const char *ca, *cert; /* names of PEM files, cert's key beside it; NULL: none */
+    bool demanding;        /* Redis wants a certificate */
+    const char *error;     /* in the reason; NULL: it connects */
+};
+
+static const struct row rows[] = {
+    {"by name",                "rediss", "localhost", "ca",    NULL,       false, NULL             },
+    {"by address",             "rediss", "127.0.0.1", "ca",    NULL,       false, NULL             },
+    {"another's name",         "rediss", "127.0.0.2", "ca",    NULL,       false, "certificate: IP"},
+    {"another authority",      "rediss", "localhost", "other", NULL,       false, "certificate: "  },
+    {"the system's authority", "rediss", "localhost", NULL,    NULL,       false, "certificate: "  },
+    {"no TLS",                 "redis",  "localhost", NULL,    NULL,       false, "Redis"          },
+    {"a certificate of ours",  "rediss", "localhost", "ca",    "worker",   true,  NULL             },
+    {"a needless one",         "rediss", "localhost", "ca",    "worker",   false, NULL             },
+    {"no certificate of ours", "rediss", "localhost", "ca",    NULL,       true,  "Redis"          },
+    {"a stranger's",           "rediss", "localhost", "ca",    "stranger", true,  "Redis"          },
+};
+
+static void open_client(const struct row *row, struct event_base *base, fx_redis **out) {
+    char url[96], ca[TEXT_MAX], cert[TEXT_MAX], key[TEXT_MAX], name[32];
+    fx_error err = {0};
+    (void)snprintf(url, sizeof url, "%s://%s:%u", row->scheme, row->host, server.port);
+    struct fx_redis_opts opts = {.base = base, .url = url};
+    (void)snprintf(name, sizeof name, "%s.pem", row->ca ? row->ca : "");
+    if (row->ca) opts.tls.ca_file = file(name, ca);
+    (void)snprintf(name, sizeof name, "%s.pem", row->cert ? row->cert : "");
+    if (row->cert) opts.tls.cert_file = file(name, cert);
+    (void)snprintf(name, sizeof name, "%s.key", row->cert ? row->cert : "");
+    if (row->cert) opts.tls.key_file = file(name, key);
+    opts.timeout_ms = 700;
+    if (!fx_redis_open(&opts, out, &err)) fail_msg("%s", err.text);
+}
+
+static void on_message(void *ctx, enum fx_redis_event event, fx_span payload) {
+    int *seen = ctx;
+    if (event == FX_REDIS_SUBSCRIBED) *seen = 1;
+    if (event == FX_REDIS_MESSAGE && fx_span_eq_str(payload, "hello")) *seen = 2;
+}
+
+static void until(struct event_base *base, const int *seen, int want) {
+    for (int i = 0; i < 500 && *seen != want; i++) {
+        (void)event_base_loop(base, EVLOOP_NONBLOCK);
+        (void)usleep(5000);
+    }
+    assert_int_equal(*seen, want);
+}
+
+/* Large values both ways, and pub/sub, which has a connection of its own. */
+static void check_works(fx_redis *redis, struct event_base *base) {
+    static char value[VALUE_BYTES];
+    fx_auto(redisReply) reply = NULL;
+    fx_auto(redisReply) told = NULL;
+    fx_auto(fx_redis_sub) sub = NULL;
+    fx_error err = {0};
+    int seen = 0;
+    memset(value, 'v', sizeof value);
+    if (!fx_redis_sync(redis, READY_MS, &reply, &err, "ECHO %b", value, sizeof value))
+        fail_msg("%s", err.text);
+    assert_int_equal(reply->len, VALUE_BYTES);
+    assert_memory_equal(reply->str, value, VALUE_BYTES);
+    assert_true(fx_redis_subscribe(redis, fx_span_str("c"), on_message, &seen, &sub, &err));
+    until(base, &seen, 1);
+    assert_true(fx_redis_sync(redis, READY_MS, &told, &err, "PUBLISH c hello"));
+    until(base, &seen, 2);
+}
+
+static void test_trust(void **state) {
+    const struct row *row = *state;
+    fx_error err = {0};
+    struct event_base *base = event_base_new();
+    fx_redis *redis = NULL;
+    redis_fixture_kill(&server.redis);
+    server_start(row->demanding ? "yes" : "no");
+    open_client(row, base, &redis);
+    bool ready = fx_redis_wait_ready(redis, row->error ? REFUSED_MS : READY_MS, &err);
+    if (ready == (row->error != NULL)) fail_msg("%s", ready ? "it connected" : err.text);
+    if (row->error && !strstr(err.text, row->error)) fail_msg("'%s'", err.text);
+    if (ready) check_works(redis, base);
+    fx_redis_free(redis);
+    event_base_free(base);
+}
+
+/* -- files -- */
+
+static void test_files(void **state) {
+    char cert[TEXT_MAX], key[TEXT_MAX], none[TEXT_MAX];
+    (void)state;
+    (void)file("worker.pem", cert);
+    (void)file("server.key", key);
+    (void)file("none.pem", none);
+    const struct {
+        struct fx_redis_tls tls;
+        const char *variable;
+    } bad[] = {
+        {{.ca_file = none},                     "FX_REDIS_CA"  },
+        {{.cert_file = cert},                   "FX_REDIS_CERT"},
+        {{.key_file = key},                     "FX_REDIS_CERT"},
+        {{.cert_file = none, .key_file = key},  "FX_REDIS_CERT"},
+        {{.cert_file = cert, .key_file = none}, "FX_REDIS_KEY" },
+        {{.cert_file = cert, .key_file = key},  "FX_REDIS_KEY" }, /* another's */
+    };
+    struct event_base *base = event_base_new();
+    for (size_t i = 0; i < FX_TEST_COUNT(bad); i++) {
+        fx_redis *redis = NULL;
+        fx_error err = {0};
+        const struct fx_redis_opts opts = {.base = base, .url = "rediss://h", .tls = bad[i].tls};
+        assert_false(fx_redis_open(&opts, &redis, &err));
+        assert_int_equal(err.code, FX_INVALID_ARGUMENT);
+        if (!strstr(err.text, bad[i].variable)) fail_msg("%zu: %s", i, err.text);
+    }
+    event_base_free(base);
+}
+
+int main(void) {
+    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 1];
+    for (size_t i = 0; i < FX_TEST_COUNT(rows); i++)
+        tests[i] =
+            (struct CMUnitTest){rows[i].name, test_trust, NULL, NULL, (void *)(uintptr_t)&rows[i]};
+    tests[FX_TEST_COUNT(rows)] = (struct CMUnitTest)cmocka_unit_test(test_files);
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
