@@ -195,7 +195,8 @@ static void on_reclaimed(fx_queue_call *call, const redisReply *reply, const fx_
 
 struct leases {
     fx_span keys[RECLAIM_KEYS + 2 * RECLAIM_MAX], args[RECLAIM_ARGS + 2 * RECLAIM_MAX];
-    struct fx_key fixed[RECLAIM_KEYS], numbers[4], gen[RECLAIM_MAX], log[RECLAIM_MAX], hint[RECLAIM_MAX];
+    struct fx_key fixed[RECLAIM_KEYS], numbers[4], gen[RECLAIM_MAX], log[RECLAIM_MAX],
+        hint[RECLAIM_MAX];
 };
 
 static size_t leases_fill(struct leases *out, fx_queue_call *call, const redisReply *ids) {

@@ -76,9 +76,12 @@ static FX_MUST bool append_send(fx_queue_call *call, const struct fx_append *app
                          fx_key_gen(&keys[1], append->model, "log", &append->id),
                          fx_key_model(&keys[2], append->model, "leases")};
     fx_span args[APPEND_ARGS + FX_QUEUE_APPEND_MAX] = {
-        fx_key_id(&id, &append->id), fx_key_number(&epoch, append->epoch),
-        fx_key_number(&first, append->first), fx_key_number(&lease, call->queue->opts.lease_ms),
-        fx_key_gen(&hint, append->model, "hint", &append->id), owner_of(append->worker)};
+        fx_key_id(&id, &append->id),
+        fx_key_number(&epoch, append->epoch),
+        fx_key_number(&first, append->first),
+        fx_key_number(&lease, call->queue->opts.lease_ms),
+        fx_key_gen(&hint, append->model, "hint", &append->id),
+        owner_of(append->worker)};
     for (uint32_t i = 0; i < append->count; i++)
         args[APPEND_ARGS + i] = word_put(append, i, &words);
     FX_ASSERT(fx_buf_fits(&words));

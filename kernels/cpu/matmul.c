@@ -59,7 +59,8 @@ SHAPE(4, 2)
 SHAPE(4, 1)
 SHAPE(2, 4)
 SHAPE(2, 2)
-SHAPE(2, 1) SHAPE(1, 8) SHAPE(1, 4) SHAPE(1, 2) SHAPE(1, 1)
+SHAPE(2, 1)
+SHAPE(1, 8) SHAPE(1, 4) SHAPE(1, 2) SHAPE(1, 1)
 
     /* Shapes by rows, wide ones first: the first that fits what is left is taken. */
     static const struct shape {

@@ -49,7 +49,8 @@ SHAPE(1, 2)
 SHAPE(1, 1)
 SHAPE(2, 4)
 SHAPE(2, 2)
-SHAPE(2, 1) SHAPE(3, 4) SHAPE(3, 2) SHAPE(3, 1) SHAPE(4, 2) SHAPE(4, 1)
+SHAPE(2, 1)
+SHAPE(3, 4) SHAPE(3, 2) SHAPE(3, 1) SHAPE(4, 2) SHAPE(4, 1)
 
     static const struct shape {
     uint32_t heads, vectors;

@@ -135,7 +135,8 @@ static FX_MUST bool transfer_run(struct transfer *transfer, fx_error *err) {
     set_options(transfer, headers);
     if (curl_multi_add_handle(multi, transfer->easy))
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "curl does not start");
-    bool ok = drive(multi, transfer->request->last_words, &code, err) && explain(transfer, code, err);
+    bool ok =
+        drive(multi, transfer->request->last_words, &code, err) && explain(transfer, code, err);
     (void)curl_multi_remove_handle(multi, transfer->easy);
     return ok;
 }

@@ -128,12 +128,12 @@ static void follow(struct top *top, const char *base, const char *key, fx_error 
     struct cli_http_request request = {
         .url = url, .api_key = key, .on_stream = on_stream, .user = top};
     if (!cli_http(&request, &reply, err)) return;
-    fx_auto(char) body = reply.body;
     if (reply.status != 200)
         (void)cli_http_refused(&reply, err);
     else
         fx_error_set(err, FX_UNAVAILABLE, "the gateway has ended the stream");
     if (reply.status >= 500 || reply.status == 429) err->code = FX_UNAVAILABLE;
+    free(reply.body);
 }
 
 static bool comes_back(const struct top *top, const fx_error *err) {

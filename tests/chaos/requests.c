@@ -23,7 +23,6 @@ static uint32_t mix(uint32_t number, uint32_t salt) {
 }
 
 static void body_write(struct request *out, json_t *body, const char *prompt) {
-    auto_json owned = body;
     json_t *messages = json_pack("[{s:s, s:s}]", "role", "user", "content", prompt);
     FX_ASSERT(body && messages);
     if (out->chat)
@@ -34,6 +33,7 @@ static void body_write(struct request *out, json_t *body, const char *prompt) {
     size_t len = json_dumpb(body, out->body, sizeof out->body - 1, JSON_COMPACT);
     FX_ASSERT(len && len < sizeof out->body);
     out->body[len] = 0;
+    json_decref(body);
 }
 
 void request_make(uint32_t number, struct request *out) {

@@ -81,7 +81,8 @@ static void group_submit(struct group *group, const Fractal__V1__GenerationGroup
 /* Told to fail: whole groups of them. */
 static bool is_refused(struct group *group, const Fractal__V1__GenerationGroup *from) {
     struct stage *stage = group->batch->stage;
-    int submitted = stage->submitted += (int)from->n_choices;
+    int choices = (int)from->n_choices, submitted = atomic_fetch_add(&stage->submitted, choices);
+    submitted += choices;
     if (!stage->submit_code || submitted <= stage->submit_good) return false;
     group->result.code = (uint32_t)stage->submit_code;
     group->result.text = (char *)(uintptr_t) "told to fail";
