@@ -119,7 +119,7 @@ void fx_call_trailer_bytes(fx_call *call, const char *key, fx_span value) {
                 grpc_header_key_is_legal(entry.key) && grpc_is_binary_header(entry.key));
 }
 
-/* The owner's reference goes to an empty batch, so that a slot is always freed on its queue. */
+/* A slot is always freed on its queue, by a tag: the last reference goes to an empty batch. */
 static void end(fx_call *call, enum fx_code code, const char *text, grpc_byte_buffer *reply) {
     pthread_mutex_lock(&call->lock);
     FX_ASSERT(!call->ended);
@@ -127,8 +127,7 @@ static void end(fx_call *call, enum fx_code code, const char *text, grpc_byte_bu
     if (call->closed && reply) grpc_byte_buffer_destroy(reply);
     if (!call->closed) call->reply = reply;
     fx_call__close(call, code, text);
-    call->refs--;
-    fx_call__batch(call, NULL, 0, &call->hand_back);
+    if (--call->refs == 0) fx_call__batch(call, NULL, 0, &call->hand_back);
     pthread_mutex_unlock(&call->lock);
 }
 

@@ -71,8 +71,20 @@ size_t fx_call__header_op(fx_call *call, grpc_op *ops, size_t count) {
     return count + 1;
 }
 
+static grpc_op listen_op(fx_call *call) {
+    grpc_op op = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER};
+    op.data.recv_close_on_server.cancelled = &call->close_cancelled;
+    call->listening = true;
+    return op;
+}
+
+static void listen_begin(fx_call *call) {
+    grpc_op op = listen_op(call);
+    fx_call__batch(call, &op, 1, &call->close);
+}
+
 static void send_status(fx_call *call) {
-    grpc_op ops[3] = {0};
+    grpc_op ops[4] = {0};
     call->write_ms = fx_clock_ms();
     size_t count = fx_call__header_op(call, ops, 0);
     if (call->reply) {
@@ -85,6 +97,7 @@ static void send_status(fx_call *call) {
     ops[count].data.send_status_from_server.status_details = &details;
     ops[count].data.send_status_from_server.trailing_metadata = call->trailers;
     ops[count++].data.send_status_from_server.trailing_metadata_count = call->trailer_count;
+    if (!call->listening) ops[count++] = listen_op(call);
     fx_call__batch(call, ops, count, &call->status);
     grpc_slice_unref(details);
 }
@@ -223,6 +236,9 @@ static void on_received(void *owner, bool ok) {
         fx_call_fail(call, FX_CANCELLED, "cancelled before the request arrived");
     else if (!ended)
         deliver(call);
+    pthread_mutex_lock(&call->lock);
+    if (!call->listening) listen_begin(call);
+    pthread_mutex_unlock(&call->lock);
     unref(call);
 }
 
@@ -247,6 +263,7 @@ static void begin(fx_call *call) {
     call->refs = 1;
     call->ended = call->closed = call->cancelled = false;
     call->header_sent = call->writing = call->half_closed = call->watching = false;
+    call->listening = false;
     call->close_cancelled = 0;
     call->health_sent = -1;
     call->trailer_count = call->header_count = 0;
@@ -261,13 +278,13 @@ static void begin(fx_call *call) {
                     &call->trace);
 }
 
+/* The client's end is listened for once its message is there: a handler that answers at once never
+ * needs to. */
 void fx_call__start(fx_call *call) {
     pthread_mutex_lock(&call->lock);
     begin(call);
     fx_queue__add(call);
-    grpc_op op = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER};
-    op.data.recv_close_on_server.cancelled = &call->close_cancelled;
-    fx_call__batch(call, &op, 1, &call->close);
+    if (streams_in(call)) listen_begin(call);
     bool admitted = call->admitted;
     if (admitted) fx_call__read(call);
     pthread_mutex_unlock(&call->lock);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include "common/base/clock.h"
 #include "common/base/heap.h"
 #include "common/rpc/client_internal.h"
 
@@ -32,16 +33,53 @@ static FX_MUST bool opts_fill(const struct fx_client_opts *given, struct fx_clie
     return true;
 }
 
-/* The queue's thread only passes completions on: a call's state belongs to its sink's thread. */
+/* -- the queue's thread: it only passes completions on, and times what is tried again. A call's
+ * state belongs to its sink's thread. -- */
+
+static gpr_timespec wait_time(const fx_client *client) {
+    uint64_t now_ms = fx_clock_ms(), next_ms = UINT64_MAX;
+    if (!client->again) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
+    for (const fx_client_call *call = client->again; call; call = call->next_again)
+        if (call->again_ms < next_ms) next_ms = call->again_ms;
+    return fx_rpc__in_ms(next_ms > now_ms ? next_ms - now_ms : 0);
+}
+
+static void again_due(fx_client *client) {
+    uint64_t now_ms = client->again ? fx_clock_ms() : 0;
+    for (fx_client_call **at = &client->again; *at;) {
+        fx_client_call *call = *at;
+        if (call->again_ms > now_ms) {
+            at = &call->next_again;
+            continue;
+        }
+        *at = call->next_again;
+        fx_sink__push(call->sink, &call->again);
+    }
+}
+
+static void pass_on(fx_client *client, struct fx_done_tag *tag) {
+    fx_client_call *call = tag->call;
+    uint64_t backoff_ms = tag == &call->end ? fx_client__backoff_ms(call) : 0;
+    if (!backoff_ms) {
+        fx_sink__push(call->sink, tag);
+        return;
+    }
+    call->again_ms = fx_clock_ms() + backoff_ms;
+    call->next_again = client->again;
+    client->again = call;
+}
+
 static void *forward(void *argument) {
     fx_client *client = argument;
     for (;;) {
-        grpc_event event =
-            grpc_completion_queue_next(client->cq, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+        grpc_event event = grpc_completion_queue_next(client->cq, wait_time(client), NULL);
         if (event.type == GRPC_QUEUE_SHUTDOWN) return NULL;
-        struct fx_done_tag *tag = event.tag;
-        tag->ok = event.success != 0;
-        fx_sink__push(tag->call->sink, tag);
+        if (event.type == GRPC_OP_COMPLETE) {
+            struct fx_done_tag *tag = event.tag;
+            tag->ok = event.success != 0;
+            pass_on(client, tag);
+        }
+        again_due(client);
     }
 }
 

@@ -25,7 +25,7 @@ struct fx_client_opts {
     uint32_t calls_max;   /* in flight; one more is RESOURCE_EXHAUSTED; 0 = 64 */
     uint32_t arena_bytes; /* per call, for replies without an arena of their own; 0 = 64 KiB */
     uint32_t message_bytes_max; /* either direction; 0 = 4 MiB */
-    uint32_t attempts_max;      /* tries of a call that ends UNAVAILABLE, 1..5; 0 = 3 */
+    uint32_t attempts_max;      /* tries of a unary call that ends UNAVAILABLE, 1..5; 0 = 3 */
     uint32_t keepalive_ms;      /* 0 = 10000, at least 1000 */
     bool health_check_off;      /* for a server without grpc.health.v1 */
 };

@@ -1,9 +1,10 @@
 #include <grpc/support/time.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "common/base/clock.h"
 #include "common/rpc/client_internal.h"
 
-enum { RETRY_AFTER_DIGITS_MAX = 9 };
+enum { RETRY_AFTER_DIGITS_MAX = 9, BACKOFF_MS = 50 /* after the first attempt; then twice that */ };
 
 static fx_client_call *slot_take(fx_client *client) {
     pthread_mutex_lock(&client->lock);
@@ -22,12 +23,16 @@ static void buffer_drop(grpc_byte_buffer **buffer) {
     *buffer = NULL;
 }
 
-void fx_client__release(fx_client_call *call) {
-    fx_client *client = call->client;
-    for (size_t i = 0; i < call->header_count; i++) {
-        grpc_slice_unref(call->headers[i].key);
-        grpc_slice_unref(call->headers[i].value);
-    }
+static void attempt_init(fx_client_call *call) {
+    grpc_metadata_array_init(&call->initial);
+    grpc_metadata_array_init(&call->trailing);
+    call->details = grpc_empty_slice();
+    call->status = GRPC_STATUS_OK;
+    call->out = 0;
+}
+
+/* What an attempt left; a new one may begin. */
+static void attempt_done(fx_client_call *call) {
     grpc_metadata_array_destroy(&call->initial);
     grpc_metadata_array_destroy(&call->trailing);
     grpc_slice_unref(call->details);
@@ -35,6 +40,17 @@ void fx_client__release(fx_client_call *call) {
     buffer_drop(&call->sending);
     if (call->rpc) grpc_call_unref(call->rpc);
     call->rpc = NULL;
+}
+
+void fx_client__release(fx_client_call *call) {
+    fx_client *client = call->client;
+    for (size_t i = 0; i < call->header_count; i++) {
+        grpc_slice_unref(call->headers[i].key);
+        grpc_slice_unref(call->headers[i].value);
+    }
+    attempt_done(call);
+    grpc_slice_unref(call->method);
+    grpc_slice_unref(call->message);
     fx_arena_reset(&call->slot_arena);
     pthread_mutex_lock(&client->lock);
     call->in_use = false;
@@ -92,11 +108,11 @@ static void send_close(fx_client_call *call) {
     batch(call, &op, 1, &call->send);
 }
 
-/* Two lines: what goes out, and what comes back; the status has a tag of its own. */
-static void start_batches(fx_client_call *call, const struct fx_client_request *request) {
-    grpc_op ops[3] = {{.op = GRPC_OP_SEND_INITIAL_METADATA}};
+/* What goes out at once; returns how many operations. */
+static size_t out_ops(fx_client_call *call, grpc_op ops[3]) {
     size_t count = 1;
-    if (request->wait_for_ready)
+    ops[0] = (grpc_op){.op = GRPC_OP_SEND_INITIAL_METADATA};
+    if (call->request.wait_for_ready)
         ops[0].flags = GRPC_INITIAL_METADATA_WAIT_FOR_READY |
                        GRPC_INITIAL_METADATA_WAIT_FOR_READY_EXPLICITLY_SET;
     ops[0].data.send_initial_metadata.count = call->header_count;
@@ -106,17 +122,38 @@ static void start_batches(fx_client_call *call, const struct fx_client_request *
         ops[count++].data.send_message.send_message = call->sending;
         ops[count++] = (grpc_op){.op = GRPC_OP_SEND_CLOSE_FROM_CLIENT};
     }
+    return count;
+}
+
+/* The first message that comes back, and the status. */
+static void back_ops(fx_client_call *call, grpc_op ops[3]) {
+    ops[0] = (grpc_op){.op = GRPC_OP_RECV_INITIAL_METADATA};
+    ops[0].data.recv_initial_metadata.recv_initial_metadata = &call->initial;
+    ops[1] = (grpc_op){.op = GRPC_OP_RECV_MESSAGE};
+    ops[1].data.recv_message.recv_message = &call->received;
+    ops[2] = (grpc_op){.op = GRPC_OP_RECV_STATUS_ON_CLIENT};
+    ops[2].data.recv_status_on_client.trailing_metadata = &call->trailing;
+    ops[2].data.recv_status_on_client.status = &call->status;
+    ops[2].data.recv_status_on_client.status_details = &call->details;
+}
+
+static bool is_unary(const fx_client_call *call) {
+    return !call->streams_in && !call->streams_out;
+}
+
+/* A unary call is one line, so that its thread is woken once. A stream is three. */
+static void start_batches(fx_client_call *call) {
+    grpc_op ops[6];
+    size_t count = out_ops(call, ops);
+    back_ops(call, ops + count);
     call->writing = true;
+    if (is_unary(call)) {
+        batch(call, ops, count + 3, &call->end);
+        return;
+    }
     batch(call, ops, count, &call->send);
-    grpc_op back[2] = {{.op = GRPC_OP_RECV_INITIAL_METADATA}, {.op = GRPC_OP_RECV_MESSAGE}};
-    back[0].data.recv_initial_metadata.recv_initial_metadata = &call->initial;
-    back[1].data.recv_message.recv_message = &call->received;
-    batch(call, back, 2, &call->recv);
-    grpc_op end = {.op = GRPC_OP_RECV_STATUS_ON_CLIENT};
-    end.data.recv_status_on_client.trailing_metadata = &call->trailing;
-    end.data.recv_status_on_client.status = &call->status;
-    end.data.recv_status_on_client.status_details = &call->details;
-    batch(call, &end, 1, &call->end);
+    batch(call, ops + count, 2, &call->recv);
+    batch(call, ops + count + 2, 1, &call->end);
 }
 
 static void unpack_reply(fx_client_call *call, struct fx_client_result *out, fx_error *err) {
@@ -224,6 +261,38 @@ static void on_received(fx_client_call *call, bool ok) {
     tag_back(call);
 }
 
+static void attempt(fx_client_call *call) {
+    fx_client *client = call->client;
+    call->attempts++;
+    if (!call->streams_out) call->sending = grpc_raw_byte_buffer_create(&call->message, 1);
+    call->rpc = grpc_channel_create_call(client->channel, NULL, GRPC_PROPAGATE_DEFAULTS, client->cq,
+                                         call->method, NULL, call->deadline, NULL);
+    start_batches(call);
+}
+
+/* Core's own retries would keep a copy of each call's every operation. */
+uint64_t fx_client__backoff_ms(const fx_client_call *call) {
+    uint64_t ms = (uint64_t)BACKOFF_MS << (call->attempts - 1);
+    bool fails = is_unary(call) && call->status == GRPC_STATUS_UNAVAILABLE;
+    bool answered = call->initial.count || call->received; /* the server has begun */
+    if (!fails || answered || call->attempts >= call->client->opts.attempts_max) return 0;
+    ms += fx_clock_us() % (ms / 2); /* not all at once */
+    return gpr_time_cmp(fx_rpc__in_ms(ms), call->deadline) < 0 ? ms : 0;
+}
+
+static void on_again(fx_client_call *call, bool ok) {
+    (void)ok;
+    if (!call->cancelled && !call->client->closing) {
+        attempt_done(call);
+        attempt_init(call);
+        attempt(call);
+        return;
+    }
+    call->refused = true;
+    fx_error_set(&call->refusal, FX_CANCELLED, "cancelled");
+    tag_back(call);
+}
+
 static void begin(fx_client_call *call, const struct fx_client_request *request, bool waited) {
     call->request = *request;
     call->waited = waited;
@@ -231,33 +300,22 @@ static void begin(fx_client_call *call, const struct fx_client_request *request,
     call->sink = waited ? &call->own : &call->client->inbox;
     call->arena = request->arena ? request->arena : &call->slot_arena;
     call->header_count = 0;
-    grpc_metadata_array_init(&call->initial);
-    grpc_metadata_array_init(&call->trailing);
-    call->details = grpc_empty_slice();
-    call->status = GRPC_STATUS_OK;
+    attempt_init(call);
+    call->method = grpc_slice_from_copied_string(request->method);
+    call->message = grpc_empty_slice();
+    call->deadline = fx_rpc__in_ms(request->deadline_ms);
+    call->attempts = 0;
+    call->cancelled = false;
     call->streams_in = request->on_message != NULL;
     call->streams_out = request->message == NULL;
     call->writing = call->close_pending = call->failed = call->refused = false;
     call->half_closed = !call->streams_out;
-    call->out = 0;
     call->refusal = (fx_error){0};
     call->reply = NULL;
     call->send = (struct fx_done_tag){.call = call, .fn = on_sent};
     call->recv = (struct fx_done_tag){.call = call, .fn = on_received};
     call->end = (struct fx_done_tag){.call = call, .fn = on_end};
-}
-
-static void create(fx_client_call *call, const struct fx_client_request *request) {
-    fx_client *client = call->client;
-    grpc_slice method = grpc_slice_from_copied_string(request->method);
-    call->rpc = grpc_channel_create_call(client->channel, NULL, GRPC_PROPAGATE_DEFAULTS, client->cq,
-                                         method, NULL, fx_rpc__in_ms(request->deadline_ms), NULL);
-    grpc_slice_unref(method);
-    if (request->message) call->sending = fx_rpc__pack(request->message);
-    call->request.message = NULL;
-    call->request.metadata = NULL;
-    call->request.trace = NULL;
-    start_batches(call, request);
+    call->again = (struct fx_done_tag){.call = call, .fn = on_again};
 }
 
 bool fx_client__start(fx_client *client, const struct fx_client_request *request, bool waited,
@@ -273,7 +331,11 @@ bool fx_client__start(fx_client *client, const struct fx_client_request *request
         fx_client__release(call);
         return false;
     }
-    create(call, request);
+    if (request->message) call->message = fx_rpc__slice(request->message);
+    call->request.message = NULL;
+    call->request.metadata = NULL;
+    call->request.trace = NULL;
+    attempt(call);
     if (out) *out = call;
     return true;
 }
@@ -285,6 +347,7 @@ bool fx_client_start(fx_client *client, const struct fx_client_request *request,
 }
 
 void fx_client_cancel(fx_client_call *call) {
+    call->cancelled = true;
     grpc_call_cancel(call->rpc, NULL);
 }
 

@@ -3,7 +3,6 @@
 
 enum {
     TARGET_MAX = 1024,
-    CONFIG_MAX = 1024,
     BACKOFF_FIRST_MS = 100,
     BACKOFF_MIN_MS = 1000,
     BACKOFF_MAX_MS = 2000,
@@ -21,33 +20,22 @@ static FX_MUST bool target_of(const char *target, char out[TARGET_MAX], fx_error
     return true;
 }
 
-/* One attempt needs no policy (and core demands two at least in one). */
-static void service_config(const struct fx_client_opts *opts, char out[CONFIG_MAX]) {
-    char retry[CONFIG_MAX / 2] = "";
-    if (opts->attempts_max > 1)
-        (void)snprintf(retry, sizeof retry,
-                       ",\"retryPolicy\":{\"maxAttempts\":%u,\"initialBackoff\":\"0.05s\","
-                       "\"maxBackoff\":\"1s\",\"backoffMultiplier\":2,"
-                       "\"retryableStatusCodes\":[\"UNAVAILABLE\"]}",
-                       opts->attempts_max);
-    (void)snprintf(out, CONFIG_MAX,
-                   "{\"loadBalancingConfig\":[{\"round_robin\":{}}],%s"
-                   "\"methodConfig\":[{\"name\":[{}]%s}]}",
-                   opts->health_check_off ? "" : "\"healthCheckConfig\":{\"serviceName\":\"\"},",
-                   retry);
+static const char *service_config(const struct fx_client_opts *opts) {
+    return opts->health_check_off ? "{\"loadBalancingConfig\":[{\"round_robin\":{}}]}"
+                                  : "{\"loadBalancingConfig\":[{\"round_robin\":{}}],"
+                                    "\"healthCheckConfig\":{\"serviceName\":\"\"}}";
 }
 
 bool fx_client__channel(const struct fx_client_opts *opts, grpc_channel **out, fx_error *err) {
-    char target[TARGET_MAX], config[CONFIG_MAX];
+    char target[TARGET_MAX];
     grpc_channel_credentials *credentials;
     if (!target_of(opts->target, target, err)) return false;
-    service_config(opts, config);
     if (!fx_tls__client(&opts->tls, &credentials, err)) return false;
     int bytes_max = (int)opts->message_bytes_max;
     grpc_arg args[] = {
-        fx_rpc__arg_text(GRPC_ARG_SERVICE_CONFIG, config),
+        fx_rpc__arg_text(GRPC_ARG_SERVICE_CONFIG, service_config(opts)),
         fx_rpc__arg_int(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1),
-        fx_rpc__arg_int(GRPC_ARG_ENABLE_RETRIES, opts->attempts_max > 1),
+        fx_rpc__arg_int(GRPC_ARG_ENABLE_RETRIES, 0) /* client_call.c has its own */,
         fx_rpc__arg_int(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
         fx_rpc__arg_int(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1),
         fx_rpc__arg_int(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, bytes_max),

@@ -21,6 +21,12 @@ struct fx_client_call {
     size_t arena_mark;
 
     grpc_call *rpc;
+    grpc_slice method, message; /* the latter of what does not stream out; else empty */
+    gpr_timespec deadline;
+    uint32_t attempts; /* begun */
+    bool cancelled;    /* by us: not tried again */
+    uint64_t again_ms; /* when it is tried again, on the queue's thread */
+    fx_client_call *next_again;
     struct fx_client_request request; /* its callbacks and reply type; `message` is gone */
     grpc_metadata headers[FX_CLIENT_HEADERS_MAX];
     size_t header_count;
@@ -31,7 +37,7 @@ struct fx_client_call {
     bool streams_in, streams_out; /* from the server; to the server */
     bool writing, close_pending, half_closed, failed, refused;
     uint32_t out; /* tags that are out */
-    struct fx_done_tag send, recv, end;
+    struct fx_done_tag send, recv, end, again;
 
     fx_error refusal; /* why the client itself ended it */
     const void *reply;
@@ -43,6 +49,7 @@ struct fx_client {
     grpc_channel *channel;
     grpc_completion_queue *cq;
     pthread_t thread;
+    fx_client_call *again; /* of the thread alone: they wait to be tried again */
     bool started, closing;
     pthread_mutex_t lock; /* the free list */
     struct fx_client_call *calls, *free;
@@ -60,6 +67,8 @@ FX_MUST bool fx_client__channel(const struct fx_client_opts *opts, grpc_channel 
 FX_MUST bool fx_client__start(fx_client *client, const struct fx_client_request *request,
                               bool waited, fx_client_call **out, fx_error *err);
 void fx_client__release(fx_client_call *call);
+/* In how many ms an ended unary call is tried again; 0: never. @thread the queue's, its tag back */
+uint64_t fx_client__backoff_ms(const fx_client_call *call);
 /* Takes what is in the inbox, at most FX_CLIENT_TURN_MAX; true when more is left. */
 bool fx_client__turn(fx_client *client);
 /* The result of an ended call; `reply` unpacked. */

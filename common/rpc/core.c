@@ -16,10 +16,15 @@ void fx_rpc__done(void) {
     grpc_shutdown_blocking();
 }
 
-grpc_byte_buffer *fx_rpc__pack(const void *message) {
+grpc_slice fx_rpc__slice(const void *message) {
     size_t len = protobuf_c_message_get_packed_size(message);
     grpc_slice slice = grpc_slice_malloc(len);
     (void)protobuf_c_message_pack(message, GRPC_SLICE_START_PTR(slice));
+    return slice;
+}
+
+grpc_byte_buffer *fx_rpc__pack(const void *message) {
+    grpc_slice slice = fx_rpc__slice(message);
     grpc_byte_buffer *buffer = grpc_raw_byte_buffer_create(&slice, 1);
     grpc_slice_unref(slice);
     return buffer;

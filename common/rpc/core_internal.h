@@ -17,6 +17,8 @@ void fx_rpc__done(void);
 static inline fx_span fx_rpc__span(const grpc_slice *slice) {
     return (fx_span){GRPC_SLICE_START_PTR(*slice), GRPC_SLICE_LENGTH(*slice)};
 }
+/** Packs. @own caller, grpc_slice_unref */
+grpc_slice fx_rpc__slice(const void *message);
 /** Packs into a buffer of its own. @own caller, grpc_byte_buffer_destroy */
 grpc_byte_buffer *fx_rpc__pack(const void *message);
 /** Unpacks a whole buffer into the arena. With `field` (FX_PB_FIELD_MAX bytes) its strings are

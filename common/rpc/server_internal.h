@@ -65,6 +65,7 @@ struct fx_call {
     bool cancelled; /* client gone or deadline passed */
     bool header_sent, writing, half_closed;
     bool admitted;     /* a message is read, or was */
+    bool listening;    /* for the client's end */
     uint64_t write_ms; /* when the write in flight began; 0: none */
     int close_cancelled;
     int health_sent; /* a Watch stream: the last status sent; -1: none */

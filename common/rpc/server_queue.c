@@ -100,8 +100,8 @@ static void on_accept(void *owner, bool ok) {
         return;
     }
     hand_over(acceptor, call, method);
-    acceptor_again(acceptor);
     fx_call__start(call);
+    acceptor_again(acceptor);
 }
 
 void fx_queue__post(struct fx_queue *queue) {

@@ -41,20 +41,24 @@ static bool is_traceparent(fx_span text) {
 }
 
 void fx_trace_accept(fx_span request_id, fx_span traceparent, fx_trace *out) {
+    enum { ID_AT = TRACE_ID_BYTES + SPAN_ID_BYTES, RANDOM_BYTES = ID_AT + TRACE_ID_BYTES };
     fx_trace trace = {0};
-    char trace_id[2 * TRACE_ID_BYTES + 1], span_id[2 * SPAN_ID_BYTES + 1];
-    if (is_request_id(request_id))
+    uint8_t raw[RANDOM_BYTES];
+    char hex[2 * RANDOM_BYTES + 1];
+    bool has_id = is_request_id(request_id), has_parent = is_traceparent(traceparent);
+    if (!has_id || !has_parent) {
+        fx_random(raw, sizeof raw);
+        fx_hex((fx_span){raw, sizeof raw}, hex);
+    }
+    if (has_id)
         memcpy(trace.request_id, request_id.at, request_id.len);
     else
-        random_hex(trace.request_id, TRACE_ID_BYTES);
-    if (is_traceparent(traceparent)) {
+        memcpy(trace.request_id, hex + 2 * (size_t)ID_AT, 2 * (size_t)TRACE_ID_BYTES);
+    if (has_parent)
         memcpy(trace.traceparent, traceparent.at, traceparent.len);
-    } else {
-        random_hex(trace_id, TRACE_ID_BYTES);
-        random_hex(span_id, SPAN_ID_BYTES);
-        (void)snprintf(trace.traceparent, sizeof trace.traceparent, "00-%s-%s-00", trace_id,
-                       span_id);
-    }
+    else
+        (void)snprintf(trace.traceparent, sizeof trace.traceparent, "00-%.*s-%.*s-00",
+                       2 * TRACE_ID_BYTES, hex, 2 * SPAN_ID_BYTES, hex + 2 * TRACE_ID_BYTES);
     *out = trace;
 }
 

@@ -125,6 +125,84 @@ static void test_retry_after(void **state) {
     assert_int_equal(fixture->retry_after_ms, 250);
 }
 
+/* -- what ends UNAVAILABLE is tried again -- */
+
+static uint64_t calls_served(struct fixture *fixture) {
+    return fx_server_stats(fixture->server).calls;
+}
+
+static void wait_served(struct fixture *fixture, uint64_t want) {
+    for (int i = 0; i < 5000 && calls_served(fixture) < want; i++)
+        usleep(1000);
+    assert_true(calls_served(fixture) >= want);
+}
+
+static void test_tried_again(void **state) {
+    struct fixture *fixture = *state;
+    struct one one = {fixture, 0};
+    uint64_t begun_ms = fx_clock_ms(), before = calls_served(fixture);
+    start(&one, "/test.Echo/Fail", FX_UNAVAILABLE, "away");
+    run(fixture, 1);
+    assert_int_equal(fixture->codes[0], FX_UNAVAILABLE);
+    assert_string_equal(fixture->texts[0], "away"); /* the whole message was sent again */
+    assert_int_equal(calls_served(fixture) - before, 3);
+    assert_true(fx_clock_ms() - begun_ms >= 50 + 100);
+}
+
+/* Nothing is tried again past the deadline: the caller hears at once why it failed. */
+static void test_no_time_left(void **state) {
+    struct fixture *fixture = *state;
+    struct one one = {fixture, 0};
+    fx_error err = {0};
+    echo_request message = FRACTAL__V1__LIST_TENANTS_REQUEST__INIT;
+    start(&one, "/test.Echo/Now", 0, "connected");
+    run(fixture, 1);
+    uint64_t before = calls_served(fixture);
+    message.page_size = FX_UNAVAILABLE;
+    struct fx_client_request request = request_of(&one, "/test.Echo/Fail", &message);
+    request.deadline_ms = 49;
+    echo_check(fx_client_start(fixture->client, &request, NULL, &err), &err);
+    run(fixture, 2);
+    if (fixture->codes[0] != FX_DEADLINE_EXCEEDED) /* on a busy machine */
+        assert_int_equal(fixture->codes[0], FX_UNAVAILABLE);
+    assert_in_range(calls_served(fixture) - before, 0, 1);
+}
+
+/* Cancelled while it waits for its next try. */
+static void test_cancel_between(void **state) {
+    struct fixture *fixture = *state;
+    struct one one = {fixture, 0};
+    fx_error err = {0};
+    fx_client_call *call;
+    echo_request message = FRACTAL__V1__LIST_TENANTS_REQUEST__INIT;
+    uint64_t before = calls_served(fixture);
+    message.page_size = FX_UNAVAILABLE;
+    struct fx_client_request request = request_of(&one, "/test.Echo/Fail", &message);
+    echo_check(fx_client_start(fixture->client, &request, &call, &err), &err);
+    wait_served(fixture, before + 1);
+    usleep(10000);
+    fx_client_cancel(call);
+    run(fixture, 1);
+    assert_int_equal(fixture->codes[0], FX_CANCELLED);
+    assert_int_equal(calls_served(fixture) - before, 1);
+    assert_int_equal(fx_client_calls_active(fixture->client), 0);
+}
+
+/* The client is freed meanwhile: its callers hear of it. */
+static void test_free_between(void **state) {
+    struct fixture *fixture = *state;
+    struct one ones[8];
+    uint64_t before = calls_served(fixture);
+    for (uint32_t i = 0; i < FX_TEST_COUNT(ones); i++) {
+        ones[i] = (struct one){fixture, i};
+        start(&ones[i], "/test.Echo/Fail", FX_UNAVAILABLE, "away");
+    }
+    wait_served(fixture, before + FX_TEST_COUNT(ones));
+    fx_client_free(fixture->client);
+    assert_int_equal(fixture->done, FX_TEST_COUNT(ones));
+    fixture->client = echo_client(fixture->target, fixture->base, CALLS);
+}
+
 /* `index` is the number of the message that cancels. */
 static bool on_message(void *user, const void *message) {
     struct one *one = user;
@@ -291,6 +369,10 @@ int main(void) {
         TEST(test_64_at_once),
         TEST(test_calls_max),
         TEST(test_retry_after),
+        TEST(test_tried_again),
+        TEST(test_no_time_left),
+        TEST(test_cancel_between),
+        TEST(test_free_between),
         TEST(test_empty_stream),
         TEST(test_server_stream_whole),
         TEST(test_cancel_mid_stream),
