@@ -50,6 +50,10 @@ static void open_once(void) {
                                        .addr = "127.0.0.1:0",
                                        .request = on_request,
                                        .done = on_done,
+                                       .cors = {.origins = "https://a.example,http://b:1",
+                                                .methods = "GET",
+                                                .headers = "x",
+                                                .exposed = "y"},
                                        .head_bytes_max = 1024,
                                        .body_bytes_max = 512};
     FX_ASSERT(base && fx_http_server_open(&opts, &server, &err));
