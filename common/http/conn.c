@@ -3,11 +3,14 @@
 #include <event2/bufferevent_ssl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/heap.h"
 #include "common/http/sse.h"
+
+enum { FULL_BODY_MAX = 256, FULL_BYTES_MAX = 768 };
 
 static void on_event(struct bufferevent *bev, short what, void *arg);
 
@@ -169,11 +172,24 @@ static void start(struct fx_http_conn *conn) {
 
 /* One client too many: told so as well as a socket that is closed at once allows. */
 static void refuse_full(fx_http_server *server, int fd) {
-    static const char text[] =
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n"
-        "retry-after: 1\r\nretry-after-ms: 1000\r\nconnection: close\r\n\r\n";
+    static const struct fx_http_problem problem = {.type = "server_error",
+                                                   .code = "too_many_connections",
+                                                   .message = "too many connections are open"};
+    uint8_t json[FULL_BODY_MAX];
+    char text[FULL_BYTES_MAX], id[FX_HTTP_ID_MAX + 1];
+    fx_buf body = {json, 0, sizeof json};
     server->stats.refused_full++;
-    if (!server->opts.tls) (void)!send(fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (!server->opts.tls) {
+        fx_http__id_draw(id);
+        fx_http_problem_json(&problem, &body);
+        int len =
+            snprintf(text, sizeof text,
+                     "HTTP/1.1 503 Service Unavailable\r\nx-request-id: %s\r\n"
+                     "content-type: application/json\r\ncontent-length: %zu\r\n"
+                     "retry-after: 1\r\nretry-after-ms: 1000\r\nconnection: close\r\n\r\n%.*s",
+                     id, body.len, (int)body.len, (const char *)json);
+        (void)!send(fd, text, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
     close(fd);
 }
 

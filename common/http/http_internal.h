@@ -109,6 +109,8 @@ size_t fx_http__cors_headers(const struct fx_http_conn *conn,
 bool fx_http__cors_preflight(struct fx_http_conn *conn);
 
 /* reply.c */
+/** A request id where the client has sent none. */
+void fx_http__id_draw(char out[FX_HTTP_ID_MAX + 1]);
 /** Answers what the handler never saw, then closes. */
 void fx_http__refuse(struct fx_http_conn *conn, unsigned status, const char *message);
 /** Is the request's body to be read? */

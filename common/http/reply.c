@@ -54,16 +54,20 @@ static bool id_usable(fx_span id) {
     return true;
 }
 
-static void id_set(struct fx_http_call *call, const struct fx_http_request *request) {
+void fx_http__id_draw(char out[FX_HTTP_ID_MAX + 1]) {
     uint8_t drawn[DRAWN_ID_BYTES];
+    fx_random(drawn, sizeof drawn);
+    fx_hex((fx_span){drawn, sizeof drawn}, out);
+}
+
+static void id_set(struct fx_http_call *call, const struct fx_http_request *request) {
     fx_span sent = fx_http_header(request, "x-request-id");
     if (id_usable(sent)) {
         memcpy(call->id, sent.at, sent.len);
         call->id[sent.len] = 0;
         return;
     }
-    fx_random(drawn, sizeof drawn);
-    fx_hex((fx_span){drawn, sizeof drawn}, call->id);
+    fx_http__id_draw(call->id);
 }
 
 static void call_open(struct fx_http_conn *conn) {

@@ -92,6 +92,9 @@ static void test_connections(void **state) {
     char *text = wire_read(one_more, NULL, &closed);
     assert_int_equal(wire_status(text), 503);
     assert_non_null(strstr(text, "retry-after: 1\r\nretry-after-ms: 1000\r\n"));
+    assert_non_null(strstr(text, "\r\nx-request-id: "));
+    assert_non_null(strstr(text, "\r\ncontent-type: application/json\r\n"));
+    assert_non_null(strstr(text, "\r\n\r\n{\"error\":{\"message\":\""));
     assert_true(closed);
     free(text);
     close(one_more);
