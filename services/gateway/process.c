@@ -186,13 +186,27 @@ void gw_process_drain(struct gw_process *process) {
     if (on_loops(process, gateway_drain_end)) (void)wait_quiet(process, FAREWELL_MS);
 }
 
+static void nothing(void *user) {
+    (void)user;
+}
+
+/* Ends the gRPC API's calls, which the loops do. Whatever a loop had begun before it could see that
+ * we drain is over then. */
+static void rpc_stop(struct gw_process *process) {
+    process->draining = true;
+    for (uint32_t i = 0; i < process->loop_count; i++)
+        if (process->loops[i].loop) (void)!fx_loop_call(process->loops[i].loop, nothing, NULL);
+    if (process->rpc) (void)!fx_server_stop(process->rpc, 0, &(fx_error){0});
+}
+
 void gw_process_close(struct gw_process *process) {
     if (!process) return;
     fx_admin_free(process->admin);
-    fx_server_free(process->rpc); /* the loops end its calls */
+    rpc_stop(process);
     for (uint32_t i = 0; i < process->loop_count; i++)
         if (process->loops[i].loop) fx_loop_stop(process->loops[i].loop);
     gw_vocabs_stop(process->vocabs); /* it posts to the loops, and they ask it until they end */
+    fx_server_free(process->rpc);
     for (uint32_t i = 0; i < process->loop_count; i++)
         gateway_close(&process->loops[i]);
     gw_vocabs_free(process->vocabs);

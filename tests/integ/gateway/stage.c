@@ -239,6 +239,9 @@ void stage_gateway_open(struct stage *stage) {
         usleep(5000);
     for (int i = 0; i < 1000 && !fx_server_serving(stage->process->rpc); i++)
         usleep(5000);
+    for (uint32_t i = 0; i < stage->process->loop_count; i++) /* revocations are heard */
+        for (int j = 0; j < 2000 && !stage->process->loops[i].metrics.auth_drops; j++)
+            usleep(5000);
     assert_true(gw_process_listed(stage->process) && gw_process_redis_ready(stage->process));
     assert_true(fx_server_serving(stage->process->rpc));
 }
