@@ -18,6 +18,7 @@ struct fx_watch {
     uint64_t heard_ms; /* last time something came or was asked for */
     uint32_t busy;     /* calls in flight and callbacks on the stack */
     bool reading, again, silent, ended;
+    bool doubted; /* it has ended, by its hash, and its log does not say so */
 };
 
 static void release(fx_watch *watch) {
@@ -49,20 +50,38 @@ static void read_over(fx_watch *watch, bool more) {
     release(watch);
 }
 
-/* Nothing new in a silent log: does the generation still exist? */
-static void on_exists(fx_queue_call *call, const redisReply *reply, const fx_error *err) {
-    fx_watch *watch = call->ctx;
-    bool gone = !err && fx_queue__number(reply) == 0;
-    fx_queue__end(call);
-    if (gone)
-        tell(watch, (struct fx_gen_tokens){.first = watch->after + 1, .detail = "", .gone = true});
-    read_over(watch, false);
+static void tell_state(fx_watch *watch, bool gone, enum fx_finish finish, const char *detail) {
+    tell(watch, (struct fx_gen_tokens){
+                    .first = watch->after + 1, .finish = finish, .detail = detail, .gone = gone});
 }
 
-static FX_MUST bool exists_send(fx_queue_call *call, fx_error *err) {
+/* It has ended, and its log, read again since that was known, says nothing new: Redis lost tokens
+ * that were told, and another end came of it, or it lost the log. */
+static void tell_end(fx_watch *watch, uint64_t tokens, enum fx_finish finish) {
+    bool same = tokens == watch->after && finish != FX_FINISH_NONE;
+    tell_state(watch, false, same ? finish : FX_FINISH_ERROR,
+               same ? "" : "Redis lost what it had logged");
+}
+
+/* Nothing new in a silent log: does the generation still exist, and go on? */
+static void on_state(fx_queue_call *call, const redisReply *reply, const fx_error *err) {
+    fx_watch *watch = call->ctx;
+    bool known = !err && fx_queue__is_array(reply, 3);
+    uint64_t state = fx_queue__item(reply, 0), tokens = fx_queue__item(reply, 1);
+    enum fx_finish finish = (enum fx_finish)fx_queue__item(reply, 2);
+    bool ended = known && state >= FX_GEN_FINISHED, doubted = watch->doubted;
+    watch->doubted = ended;
+    fx_queue__end(call);
+    if (known && !state) tell_state(watch, true, FX_FINISH_NONE, "");
+    if (ended && doubted) tell_end(watch, tokens, finish);
+    read_over(watch, ended);
+}
+
+static FX_MUST bool state_send(fx_queue_call *call, fx_error *err) {
     struct fx_key gen;
-    fx_span words[] = {fx_span_str("EXISTS"), fx_key_gen(&gen, call->model, "gen", &call->id)};
-    call->step = on_exists;
+    fx_span words[] = {fx_span_str("HMGET"), fx_key_gen(&gen, call->model, "gen", &call->id),
+                       fx_span_str("state"), fx_span_str("n"), fx_span_str("finish")};
+    call->step = on_state;
     return fx_queue__command(call, words, FX_COUNT(words), err);
 }
 
@@ -72,7 +91,8 @@ static void on_page(fx_queue_call *call, const redisReply *reply, const fx_error
     /* Hints never overtake a read: `after` is still what was asked for. */
     bool ok = !err && fx_queue__log_read(reply, watch->after, &page);
     bool empty = ok && !page.tokens.count && !page.tokens.finish;
-    if (empty && watch->silent && exists_send(call, &(fx_error){0})) return;
+    if (empty && watch->silent && state_send(call, &(fx_error){0})) return;
+    watch->doubted = false;
     fx_queue__end(call);
     if (ok) tell(watch, page.tokens);
     read_over(watch, ok && page.tokens.count == PAGE_TOKENS);

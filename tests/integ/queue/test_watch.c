@@ -246,19 +246,53 @@ static void a_cancel_is_told(struct rig *rig) {
     fx_watch_free(seen.watch);
 }
 
+/* Redis lost tokens that were told, and the generation ended before it had them again. */
+static void the_end_is_behind(struct rig *rig) {
+    struct seen seen = {0};
+    rig_running(rig, 1);
+    watch(rig, 1, 0, &seen);
+    append(rig, 1, 1, 5);
+    wait_for(rig, &seen, 5);
+    (void)rig_int(rig, "DEL fx:{m7}:log:ab000000000000000000000000000001");
+    (void)rig_int(rig, "XADD fx:{m7}:log:ab000000000000000000000000000001 3-1 f 4 d x");
+    (void)rig_int(rig, "HSET fx:{m7}:gen:ab000000000000000000000000000001 state 6 n 3 finish 4");
+    rig_until(rig, &seen.ended);
+    check(&seen, 0, 5);
+    assert_int_equal(seen.finish, FX_FINISH_ERROR);
+    assert_string_equal(seen.detail, "Redis lost what it had logged");
+    assert_int_equal(seen.gone, 0);
+    fx_watch_free(seen.watch);
+}
+
+static void the_log_is_lost_but_all_was_told(struct rig *rig) {
+    struct seen seen = {0};
+    rig_running(rig, 1);
+    watch(rig, 1, 0, &seen);
+    append(rig, 1, 1, 5);
+    wait_for(rig, &seen, 5);
+    (void)rig_int(rig, "DEL fx:{m7}:log:ab000000000000000000000000000001");
+    (void)rig_int(rig, "HSET fx:{m7}:gen:ab000000000000000000000000000001 state 4 n 5 finish 1");
+    rig_until(rig, &seen.ended);
+    check(&seen, 0, 5);
+    assert_int_equal(seen.finish, FX_FINISH_STOP);
+    fx_watch_free(seen.watch);
+}
+
 static const struct rig_row rows[] = {
-    {"from the start",             from_the_start            },
-    {"after the fact",             after_the_fact            },
-    {"from the middle",            from_the_middle           },
-    {"only the finish is missing", only_the_finish_is_missing},
-    {"longer than a page",         longer_than_a_page        },
-    {"silence",                    silence                   },
-    {"gap in the hints",           gap_in_the_hints          },
-    {"false hints",                false_hints               },
-    {"lost by Redis",              lost_by_redis             },
-    {"freed inside its callback",  freed_inside_its_callback },
-    {"freed while reading",        freed_while_reading       },
-    {"two on one generation",      two_on_one_generation     },
-    {"a cancel is told",           a_cancel_is_told          },
+    {"from the start",                    from_the_start                  },
+    {"after the fact",                    after_the_fact                  },
+    {"from the middle",                   from_the_middle                 },
+    {"only the finish is missing",        only_the_finish_is_missing      },
+    {"longer than a page",                longer_than_a_page              },
+    {"silence",                           silence                         },
+    {"gap in the hints",                  gap_in_the_hints                },
+    {"false hints",                       false_hints                     },
+    {"lost by Redis",                     lost_by_redis                   },
+    {"freed inside its callback",         freed_inside_its_callback       },
+    {"freed while reading",               freed_while_reading             },
+    {"two on one generation",             two_on_one_generation           },
+    {"a cancel is told",                  a_cancel_is_told                },
+    {"the end is behind",                 the_end_is_behind               },
+    {"the log is lost, but all was told", the_log_is_lost_but_all_was_told},
 };
 RIG_MAIN(rows)
