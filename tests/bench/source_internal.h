@@ -10,8 +10,8 @@ enum {
     SOURCE_ID_BYTES = 16,
     SOURCE_GENS = 1 << 17, /* remembered, a power of two; the oldest is forgotten */
     SOURCE_WORKERS = SOURCE_STREAMS_MAX / SOURCE_SLOTS,
-    SOURCE_NONE = UINT32_MAX,
 };
+#define SOURCE_NONE UINT32_MAX
 
 /** A generation: its log is n letters, then perhaps a finish. */
 struct source_gen {
