@@ -15,8 +15,9 @@ enum {
     STALL_MS = 5000,
     TRIES_MAX = 40,
     STEP_MS = 10000,
-    FINISHED = 4, /* fractal.v1.GenerationState */
 };
+
+#define FINISHED "4" /* fractal.v1.GenerationState */
 
 struct client {
     struct http_conn conn;
@@ -87,7 +88,7 @@ static uint32_t finished(const struct suite *suite) {
     assert_non_null(keys);
     for (size_t i = 0; i < keys->elements; i++) {
         redisReply *state = redisCommand(redis, "HGET %s state", keys->element[i]->str);
-        count += state->str && atoi(state->str) == FINISHED;
+        count += state->str && strcmp(state->str, FINISHED) == 0;
         freeReplyObject(state);
     }
     freeReplyObject(keys);

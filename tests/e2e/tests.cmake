@@ -16,7 +16,21 @@ foreach(name IN ITEMS cli faults http import memory readme telemetry)
   fx_add_e2e(${name} 180)
 endforeach()
 fx_add_e2e(batch 240)
-include(${CMAKE_CURRENT_LIST_DIR}/redis.cmake)
+fx_add_e2e(flat 240)
+target_link_libraries(e2e_test_flat PRIVATE fx_rpc)
+
+# Redis killed, cut, stalled, failed over, by TLS and under ACL users.
+foreach(name IN ITEMS redis_loss redis_sentinel redis_stall redis_users)
+  fx_add_e2e(${name} 180)
+endforeach()
+add_library(fx_slow_fsync MODULE e2e/slow_fsync.c)
+target_compile_options(fx_slow_fsync PRIVATE -Wall -Wextra -Werror)
+target_compile_definitions(fx_slow_fsync PRIVATE _GNU_SOURCE)
+target_compile_definitions(e2e_test_redis_stall PRIVATE
+  FX_SLOW_FSYNC_SO="$<TARGET_FILE:fx_slow_fsync>")
+add_dependencies(e2e_test_redis_stall fx_slow_fsync)
+target_compile_definitions(e2e_test_redis_users PRIVATE FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+
 
 # ./fractal over this build folder. It cleans up when it is told to end, before ctest kills it.
 add_test(NAME e2e/test_launcher COMMAND timeout --kill-after=25 270
