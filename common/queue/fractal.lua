@@ -44,7 +44,6 @@ local QUEUED, DISPATCHED, RUNNING, FINISHED, STATE_CANCELLED, FAILED = 1, 2, 3, 
 local REASON_CANCELLED, REASON_ERROR = 3, 4
 local WORKERS_MAX, WORKER_KEPT_MS = 256, 60000
 local DEAD_MAX, FORGET_MAX = 1000, 1000
-local BEAT_MS, SILENCE_MS = 500, 1500
 
 -- redis.call is not there yet while the library loads.
 local function call(...)
@@ -463,17 +462,18 @@ end
 -- ARGV fruitless_max work sched model lease_ms, id hint...
 
 -- A Redis that was away or stood still makes every lease look expired, though their workers could
--- not renew them. All reclaims come by here twice a second while there are leases: where the last
--- was longer ago, or the clock was set, nothing expires until one lease from now.
+-- not renew them. All reclaims come by here four times a lease while there are leases: where the last
+-- was half a lease ago, or the clock was set, nothing expires until one lease from now. A shorter
+-- absence leaves the other half to renew in.
 local function was_silent(k, now, lease_ms)
   local f = call('HMGET', k.meta, 'beat', 'since')
-  local silence, since = now - number(f[1]), number(f[2])
-  if math.abs(silence) > SILENCE_MS then
+  local silence, since = math.abs(now - number(f[1])), number(f[2])
+  if silence > lease_ms / 2 then
     since = now
     call('HSET', k.meta, 'since', since)
   end
-  if math.abs(silence) >= BEAT_MS then call('HSET', k.meta, 'beat', now) end
-  return now - since < tonumber(lease_ms)
+  if silence >= lease_ms / 6 then call('HSET', k.meta, 'beat', now) end
+  return now - since < lease_ms
 end
 
 -- Deliveries in a row that came to nothing. A worker that gave back what it could have gone on with
@@ -523,7 +523,7 @@ local function reclaim(keys, args)
   local k = {tasks = keys[1], ready = keys[2], leases = keys[3], meta = keys[4], tenants = keys[5],
     debt = keys[6], dead = keys[7]}
   local requeued, ended, now = 0, 0, now_ms()
-  local expired = was_silent(k, now, args[5]) and 0 or now -- what is given back has deadline 0
+  local expired = was_silent(k, now, tonumber(args[5])) and 0 or now -- what is given back has deadline 0
   for i = 1, (#args - 5) / 2 do
     local id = args[4 + 2 * i]
     local deadline = call('ZSCORE', k.leases, id)

@@ -31,6 +31,16 @@ static void redis_stopped(struct rig *rig) {
     assert_in_range(reclaimed_after(rig), LEASE_MS - 100, PATIENCE_MS);
 }
 
+/* Shorter than a lease, but the lease was nearly over: its worker had no time to renew it. */
+static void redis_stopped_briefly(struct rig *rig) {
+    rig_running(rig, 1);
+    keep_reclaiming(rig, LEASE_MS / 2);
+    (void)kill(rig->server.pid, SIGSTOP);
+    rig_sleep(rig, LEASE_MS * 2 / 3);
+    (void)kill(rig->server.pid, SIGCONT);
+    assert_in_range(reclaimed_after(rig), LEASE_MS - 100, PATIENCE_MS);
+}
+
 /* Its worker renews meanwhile and keeps what it has. */
 static void the_worker_renews_in_time(struct rig *rig) {
     static const uint32_t token = 3;
@@ -103,6 +113,7 @@ static void the_clock_is_set(struct rig *rig) {
 
 static const struct rig_row rows[] = {
     {"redis stopped",             redis_stopped            },
+    {"redis stopped briefly",     redis_stopped_briefly    },
     {"the worker renews in time", the_worker_renews_in_time},
     {"redis killed",              redis_killed             },
     {"schedulers away",           schedulers_away          },
