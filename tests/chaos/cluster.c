@@ -247,6 +247,13 @@ void cluster_await_clean(void) {
     WAIT_FOR(is_clean(why, sizeof why), CLEAN_MS, "left: %s", why);
 }
 
+double cluster_reclaimed(void) {
+    double sum = 0;
+    for (uint32_t i = 0; i < cluster.opts.schedulers; i++)
+        sum += service_metric(&cluster.schedulers[i], "fx_scheduler_reclaimed_total");
+    return sum;
+}
+
 uint64_t cluster_preemptions(void) {
     static pid_t pids[SUITE_MANY];
     static double counted[SUITE_MANY];

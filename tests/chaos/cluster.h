@@ -50,5 +50,7 @@ long long cluster_log_entries(const struct proxy_ids *ids);
 /** Waits until every slot, KV block, lease and queue entry is free; fails the test naming what is
  *  left. */
 void cluster_await_clean(void);
+/** Leases the schedulers that live have taken back, by their counters. */
+double cluster_reclaimed(void);
 /** How many there were since the last call, by the workers that live. */
 uint64_t cluster_preemptions(void);

@@ -35,6 +35,7 @@ struct link {
 struct held {
     char id[RESP_ID_LEN + 1];
     uint64_t seen_ms;
+    bool appends;
 };
 
 struct proxy {
@@ -87,14 +88,16 @@ static struct held *held_find(struct proxy *proxy, const char *id) {
     return NULL;
 }
 
-static void held_add(struct proxy *proxy, const char *id) {
+static struct held *held_add(struct proxy *proxy, const char *id) {
     uint64_t now_ms = fx_clock_ms();
     struct held *place = held_find(proxy, id);
+    bool appends = place && place->appends;
     for (uint32_t i = 0; !place && i < PROXY_IDS_MAX; i++)
         if (now_ms - proxy->held[i].seen_ms > HELD_MS) place = &proxy->held[i];
     FX_ASSERT(place);
-    (void)snprintf(place->id, sizeof place->id, "%s", id);
-    place->seen_ms = now_ms;
+    *place = (struct held){.seen_ms = now_ms, .appends = appends};
+    memcpy(place->id, id, sizeof place->id);
+    return place;
 }
 
 static void held_remove(struct proxy *proxy, const char *id) {
@@ -103,10 +106,13 @@ static void held_remove(struct proxy *proxy, const char *id) {
 }
 
 static void held_list(const struct proxy *proxy, struct proxy_ids *out) {
-    out->count = 0;
-    for (uint32_t i = 0; i < PROXY_IDS_MAX; i++)
-        if (*proxy->held[i].id && fx_clock_ms() - proxy->held[i].seen_ms <= HELD_MS)
-            memcpy(out->at[out->count++], proxy->held[i].id, sizeof out->at[0]);
+    out->count = out->fresh = 0;
+    for (uint32_t i = 0; i < PROXY_IDS_MAX; i++) {
+        const struct held *held = &proxy->held[i];
+        if (!*held->id || fx_clock_ms() - held->seen_ms > HELD_MS) continue;
+        out->fresh += !held->appends;
+        memcpy(out->at[out->count++], held->id, sizeof out->at[0]);
+    }
 }
 
 /* -- the trap; under the lock -- */
@@ -140,9 +146,9 @@ static bool trap_springs(struct proxy *proxy, enum proxy_when when) {
 /* -- commands -- */
 
 static void id_of(const fx_span words[], size_t count, char id[RESP_ID_LEN + 1]) {
-    size_t at = 3 + strtoul((const char *)words[2].at, NULL, 10);
+    size_t at = count > 2 ? 3 + strtoul((const char *)words[2].at, NULL, 10) : 0;
     *id = 0;
-    if (at >= count || words[at].len != RESP_ID_LEN) return;
+    if (count < 3 || at >= count || words[at].len != RESP_ID_LEN) return;
     memcpy(id, words[at].at, RESP_ID_LEN);
     id[RESP_ID_LEN] = 0;
 }
@@ -159,12 +165,11 @@ static bool command_passes(struct proxy *proxy, struct link *link, fx_span comma
     struct pending pending = {.number = link->asked + 1};
     char id[RESP_ID_LEN + 1] = "";
     if (count && fx_span_eq_str(words[0], "SUBSCRIBE")) link->subscriber = true;
-    bool renews = is_call(words, count, "append") || is_call(words, count, "renew");
-    bool finishes = is_call(words, count, "finish");
-    if (renews || finishes) id_of(words, count, id);
-    if (renews && *id) held_add(proxy, id);
+    bool appends = is_call(words, count, "append"), finishes = is_call(words, count, "finish");
+    id_of(words, count, id);
     bool matches = proxy->armed && is_call(words, count, proxy->trap.call);
     if (matches && trap_springs(proxy, PROXY_BEFORE)) return false;
+    if (*id && (appends || is_call(words, count, "renew"))) held_add(proxy, id)->appends |= appends;
     pending.trapped = matches && proxy->trap.when != PROXY_BEFORE;
     pending.pull = is_call(words, count, "pull");
     if (finishes) memcpy(pending.finishes, id, sizeof id);
@@ -194,7 +199,7 @@ static bool pulled(struct proxy *proxy, fx_span reply) {
     size_t at = 0;
     bool any = false;
     for (; resp_next_id(reply, &at, id); any = true)
-        held_add(proxy, id);
+        (void)held_add(proxy, id);
     return any;
 }
 

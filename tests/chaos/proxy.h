@@ -32,7 +32,7 @@ struct proxy_trap {
 };
 /** The generations a process had pulled, not finished, and heard of again within a lease. */
 struct proxy_ids {
-    uint32_t count;
+    uint32_t count, fresh; /* fresh: of them, without an append yet */
     char at[PROXY_IDS_MAX][RESP_ID_LEN + 1];
 };
 bool proxy_ids_have(const struct proxy_ids *ids, const char *id);

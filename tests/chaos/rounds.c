@@ -18,7 +18,7 @@ const struct round rounds[] = {
     {{{WORKER, KILL, "append", AFTER, 1, 0}, {SCHEDULER, KILL, "reclaim", BEFORE, 1, 0}}},
     {{{REDIS, KILL, NULL, 0, 0, 0}}},
     {{{WORKER, STOP, "append", BEFORE, 5, 0}}},
-    {{{WORKER, KILL, "pull", PASSED, 1, 20}}}, /* in prefill */
+    {{{WORKER, KILL, "pull", PASSED, 1, 0}}}, /* in prefill */
     {{{WORKER, KILL, "finish", BEFORE, 1, 0}}},
     {{{WORKER, KILL, NULL, 0, 0, 0}, {GATEWAY, KILL, NULL, 0, 0, 0}}},
     {{{REDIS, STOP, NULL, 0, 0, 0}}},
@@ -38,6 +38,10 @@ const struct round rounds[] = {
     {{{WORKER, KILL, NULL, 0, 0, 0}, {REDIS, KILL, NULL, 0, 0, 0}}},
     {{{WORKER, KILL, NULL, 0, 0, 0}, {REDIS, STOP, NULL, 0, 0, 0}}},
     {{{WORKER, STOP, "finish", AFTER, 1, 0}, {GATEWAY, KILL, NULL, 0, 0, 0}}},
+    {{{WORKER, STOP, NULL, 0, 0, 0}, {SCHEDULER, KILL, "reclaim", BEFORE, 1, 0}}},
+    {{{WORKER, KILL, "append", AFTER, 2, 0}, {SCHEDULER, STOP, "reclaim", AFTER, 1, 0}}},
+    {{{SCHEDULER, STOP, "submit", AFTER, 2, 0}}},
+    {{{REDIS, KILL, NULL, 0, 0, 0}, {WORKER, KILL, NULL, 0, 0, 0}}},
 };
 const size_t round_count = FX_TEST_COUNT(rounds);
 

@@ -5,7 +5,7 @@
 void tally_resume(struct tally *tally, double ms, double allowed_ms) {
     FX_ASSERT(tally->resume_count < TALLY_RESUMES_MAX);
     tally->resume_ms[tally->resume_count++] = ms;
-    if (ms - allowed_ms > tally->resume_over_ms_max) tally->resume_over_ms_max = ms - allowed_ms;
+    tally->resumes_late += ms > allowed_ms;
 }
 
 static int by_size(const void *a, const void *b) {
@@ -20,14 +20,16 @@ double tally_resume_ms(struct tally *tally, double share) {
 }
 
 void tally_print(struct tally *tally, FILE *out) {
-    (void)fprintf(out,
-                  "%u answers (%u generations): %u lost, %u repeated, %u differing\n"
-                  "%u kills (%u of running generations), %u stops (%u), %u traps nobody met\n"
-                  "clients asked again %u times, came back %u times; %llu pre-emptions\n"
-                  "time to resume: %u measured, p50 %.0f ms, p99 %.0f ms, longest %.0f ms\n",
-                  tally->answers, tally->choices, tally->lost, tally->repeated, tally->differing,
-                  tally->kills, tally->kills_hit, tally->stops, tally->stops_hit, tally->unsprung,
-                  tally->asked_again, tally->came_back, (unsigned long long)tally->preemptions,
-                  tally->resume_count, tally_resume_ms(tally, 0.5), tally_resume_ms(tally, 0.99),
-                  tally_resume_ms(tally, 1));
+    (void)fprintf(
+        out,
+        "%u answers (%u generations): %u lost, %u repeated, %u differing\n"
+        "%u kills (%u of running generations), %u stops (%u); %u generations were in "
+        "prefill; %u traps nobody met\n"
+        "clients asked again %u times, came back %u times; %llu pre-emptions\n"
+        "time to resume: %u measured, p50 %.0f ms, p99 %.0f ms, longest %.0f ms, %u late\n",
+        tally->answers, tally->choices, tally->lost, tally->repeated, tally->differing,
+        tally->kills, tally->kills_hit, tally->stops, tally->stops_hit, tally->in_prefill,
+        tally->unsprung, tally->asked_again, tally->came_back,
+        (unsigned long long)tally->preemptions, tally->resume_count, tally_resume_ms(tally, 0.5),
+        tally_resume_ms(tally, 0.99), tally_resume_ms(tally, 1), tally->resumes_late);
 }

@@ -11,10 +11,12 @@ struct tally {
     uint32_t lost, repeated, differing; /* no end or an error; a token twice; another text or end */
     uint32_t kills, stops;              /* done */
     uint32_t kills_hit, stops_hit;      /* with a generation running that it concerned */
-    uint32_t unsprung;                  /* traps nobody met */
-    uint32_t asked_again, came_back;    /* by clients: before they were admitted, after */
+    uint32_t in_prefill;             /* generations without a token when their worker was killed */
+    uint32_t unsprung;               /* traps nobody met */
+    uint32_t asked_again, came_back; /* by clients: before they were admitted, after */
     uint32_t resume_count;
-    double resume_ms[TALLY_RESUMES_MAX], resume_over_ms_max; /* over what is allowed */
+    uint32_t resumes_late; /* took longer than is allowed */
+    double resume_ms[TALLY_RESUMES_MAX];
     uint64_t preemptions;
 };
 
