@@ -292,7 +292,7 @@ struct fx_pull {
 typedef void (*fx_queue_on_tasks)(void *ctx, const struct fx_task *tasks, size_t count,
                                   const fx_error *err);
 /** Takes up to `count` dispatched tasks and leases them for lease_ms. One whose tokens were made by
- *  other numerics comes only while no live worker has those. */
+ *  other numerics comes only where no worker with those lives, or died within 30 s. */
 FX_MUST bool fx_queue_pull(fx_queue *queue, const struct fx_pull *pull, fx_queue_on_tasks done,
                            void *ctx, fx_error *err);
 

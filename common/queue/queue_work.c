@@ -7,7 +7,7 @@ enum {
     SPARE_IDS = 8, /* candidates beyond the count: others pull at the same time */
     ROUNDS_MAX = 8,
     PULL_KEYS = 6,
-    PULL_ARGS = 5,
+    PULL_ARGS = 4,
 };
 
 struct pull {
@@ -117,7 +117,7 @@ static void on_pulled(fx_queue_call *call, const redisReply *reply, const fx_err
 struct pull_words {
     fx_span keys[PULL_KEYS + 2 * (FX_QUEUE_PULL_MAX + SPARE_IDS)];
     fx_span args[PULL_ARGS + FX_QUEUE_PULL_MAX + SPARE_IDS];
-    struct fx_key fixed[PULL_KEYS], alive, gen[FX_QUEUE_PULL_MAX + SPARE_IDS];
+    struct fx_key fixed[PULL_KEYS], gen[FX_QUEUE_PULL_MAX + SPARE_IDS];
     struct fx_key log[FX_QUEUE_PULL_MAX + SPARE_IDS], count, lease;
 };
 
@@ -132,7 +132,6 @@ static size_t words_fill(struct pull_words *out, fx_queue_call *call, const redi
     out->args[1] = fx_span_str(pull->numerics);
     out->args[2] = fx_key_number(&out->count, pull->count);
     out->args[3] = fx_key_number(&out->lease, call->queue->opts.lease_ms);
-    out->args[4] = fx_key_number(&out->alive, FX_QUEUE_ALIVE_MS);
     size_t count = 0;
     for (; count < ids->elements && count < FX_QUEUE_PULL_MAX + SPARE_IDS; count++) {
         fx_span id = fx_queue__text(ids, count);

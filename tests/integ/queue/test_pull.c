@@ -1,3 +1,4 @@
+#include "common/base/clock.h"
 #include "tests/integ/queue/rig.h"
 
 static void delivers_and_leases(struct rig *rig) {
@@ -87,6 +88,16 @@ static void other_numerics_when_nobody_else(struct rig *rig) {
     struct rig_tasks tasks = rig_pull_as(rig, "v", "exact/2", 8);
     assert_int_equal(tasks.count, 1);
     assert_string_equal(tasks.at[0].numerics, "exact/1 test"); /* it decides */
+}
+
+/* Its worker died a while ago: it may come back, for so long. */
+static void other_numerics_wait_for_the_dead(struct rig *rig) {
+    reclaimed(rig, 1);
+    uint64_t now_ms = fx_wall_ms();
+    (void)rig_int(rig, "ZADD fx:{m7}:alive %llu w", (unsigned long long)now_ms - 25000);
+    assert_int_equal(rig_pull_as(rig, "v", "exact/2", 8).count, 0);
+    (void)rig_int(rig, "ZADD fx:{m7}:alive %llu w", (unsigned long long)now_ms - 31000);
+    assert_int_equal(rig_pull_as(rig, "v", "exact/2", 8).count, 1);
 }
 
 static void skips_cancelled_ones(struct rig *rig) {
@@ -191,6 +202,7 @@ static const struct rig_row rows[] = {
     {"at most the count",                 at_most_the_count                },
     {"brings logged tokens and numerics", brings_logged_tokens_and_numerics},
     {"other numerics pass it on",         other_numerics_pass_it_on        },
+    {"other numerics wait for the dead",  other_numerics_wait_for_the_dead },
     {"other numerics when nobody else",   other_numerics_when_nobody_else  },
     {"skips cancelled ones",              skips_cancelled_ones             },
     {"two workers share",                 two_workers_share                },
