@@ -63,6 +63,11 @@ static const struct row rows[] = {
      AT(unread)                                                                                                                            },
     {"fx_gateway_unread_total",           "Times an answer had to wait for its client.",            FX_METRIC_COUNTER,
      AT(unread_total)                                                                                                                      },
+    {"fx_gateway_submit_calls_total",
+     "Calls of SubmitGenerations: what one turn of a loop asks for.",                               FX_METRIC_COUNTER,
+     AT(submit_calls)                                                                                                                      },
+    {"fx_gateway_submit_singles_total",   "Calls of SubmitGeneration, of an older scheduler.",
+     FX_METRIC_COUNTER,                                                                                                AT(submit_singles)  },
 };
 
 static const struct row http_rows[] = {

@@ -167,6 +167,7 @@ static FX_MUST bool batch_start(struct batch *batch, fx_error *err) {
     }
     message.groups = groups;
     message.n_groups = batch->count;
+    gw_count(&submits->gateway->metrics.submit_calls, 1);
     return fx_client_start(submits->gateway->scheduler, &request, NULL, err);
 }
 

@@ -41,19 +41,25 @@ static void end(struct asking *asking) {
     free(asking);
 }
 
-static void on_one(void *user, const struct fx_client_result *result) {
-    struct one *one = user;
+static void one_end(struct one *one, const struct fx_client_result *result) {
     struct asking *asking = one->asking;
     const Fractal__V1__SubmitGenerationReply *reply = result->reply;
     one->code = result->code;
-    if (result->code == FX_OK) {
+    if (reply) {
         one->seed = reply->seed;
     } else if (asking->code == FX_OK) {
         asking->code = result->code;
         asking->retry_after_ms = result->retry_after_ms;
         (void)snprintf(asking->text, sizeof asking->text, "%s", result->text);
     }
-    if (--asking->left == 0) end(asking);
+    asking->left--;
+}
+
+static void on_one(void *user, const struct fx_client_result *result) {
+    struct one *one = user;
+    struct asking *asking = one->asking;
+    one_end(one, result);
+    if (!asking->left) end(asking);
 }
 
 static FX_MUST bool start(struct one *one, struct gw_choice *choice, fx_arena *memory,
@@ -72,6 +78,7 @@ static FX_MUST bool start(struct one *one, struct gw_choice *choice, fx_arena *m
     message.tenant_weight = choice->visit->who.weight;
     if (!message.task) return fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for a task");
     message.task->id = (ProtobufCBinaryData){FX_GEN_ID_BYTES, choice->id.bytes};
+    gw_count(&choice->visit->gateway->metrics.submit_singles, 1);
     return fx_client_start(choice->visit->gateway->scheduler, &request, NULL, err);
 }
 
@@ -85,11 +92,12 @@ static void start_all(struct asking *asking, void *memory) {
         fx_error err = {0};
         asking->ones[i].asking = asking;
         if (!start(&asking->ones[i], &submission->first[i], &arena, &err))
-            on_one(&asking->ones[i],
-                   &(struct fx_client_result){.code = err.code, .text = err.text});
+            one_end(&asking->ones[i],
+                    &(struct fx_client_result){.code = err.code, .text = err.text});
         fx_arena_reset(&arena);
     }
     fx_arena_done(&arena);
+    if (!asking->left) end(asking); /* none was sent */
 }
 
 void gw_submit_each(struct gw_submission *submission) {

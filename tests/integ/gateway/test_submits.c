@@ -63,6 +63,7 @@ static void test_one_turn_one_call(void **state) {
     assert_int_equal(stage->submitted, submitted + AT_ONCE);
     print_message("%d requests of one turn: %d calls\n", AT_ONCE, stage->submit_calls - calls);
     assert_true(stage->submit_calls - calls <= 2);
+    assert_int_equal(stage->gateway->metrics.submit_calls, stage->submit_calls);
 }
 
 static void test_choices_in_one_call(void **state) {
@@ -114,6 +115,7 @@ static void test_old_scheduler(void **state) {
     assert_int_equal(choices_of(stage, TEXT("")), 1);
     assert_int_equal(stage->submit_calls, 1);
     assert_int_equal(stage->submitted, 5);
+    assert_int_equal(stage->gateway->metrics.submit_singles, 5);
     stage->old_scheduler = 0; /* a new one, or another of several: still served */
     assert_int_equal(choices_of(stage, TEXT("")), 1);
     assert_int_equal(stage->submit_calls, 1);

@@ -39,4 +39,21 @@ static void test_config(void **state) {
     if (!ok && !strstr(err.text, row->names)) fail_msg("%s", err.text);
 }
 
-FX_TEST_MAIN(test_config, rows)
+/* As set, else one a usable core, within bounds. */
+static void test_loops(void **state) {
+    (void)state;
+    assert_int_equal(gw_config_loops(&(struct gw_config){.http_loops = 3}), 3);
+    assert_int_equal(gw_config_loops(&(struct gw_config){.http_loops = GW_LOOPS_MAX}),
+                     GW_LOOPS_MAX);
+    uint32_t loops = gw_config_loops(&(struct gw_config){0});
+    assert_true(loops >= 1 && loops <= GW_LOOPS_AUTO_MAX);
+}
+
+int main(void) {
+    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 1];
+    for (size_t i = 0; i < FX_TEST_COUNT(rows); i++)
+        tests[i] =
+            (struct CMUnitTest){rows[i].name, test_config, NULL, NULL, (void *)(uintptr_t)&rows[i]};
+    tests[FX_TEST_COUNT(rows)] = (struct CMUnitTest)cmocka_unit_test(test_loops);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
