@@ -147,7 +147,8 @@ void fx_call__sweep(fx_call *call, uint64_t now_ms) {
         fx_call__close(call, FX_DEADLINE_EXCEEDED, "the deadline passed");
         fx_call__cancelled(call);
     }
-    if (call->write_ms && now_ms - call->write_ms >= call->server->opts.stall_ms_max)
+    /* a write that began after the sweep did is newer than `now_ms` */
+    if (call->write_ms && call->write_ms + call->server->opts.stall_ms_max <= now_ms)
         cut_stalled(call);
     pthread_mutex_unlock(&call->lock);
 }
