@@ -9,7 +9,7 @@
 enum {
     ROUND_MAX = 32,
     RECORD_AT_ONCE = 12,
-    FLOW_CHUNKS = 40, /* at most so many of each stream, on average, come before the blow */
+    FLOW_CHUNKS = 20, /* at most so many of each stream, on average, come before the blow */
     FLOW_MS = 20000,
     STRIKE_MS = 30000,
     CAUGHT_MS = 300, /* a hint on its way when a worker died may come so late */
