@@ -5,7 +5,7 @@
 /** BPE from Hugging Face's tokenizer.json, byte-level or of characters (SentencePiece's kind, with
  *  byte fallback), with the ids of the `tokenizers` library. Text that is no UTF-8 is read as
  *  U+FFFD by the maximal-subpart rule, as that library does. Immutable but for scratch memory.
- *  @thread any, also at once: two at a time allocate nothing for words
+ *  @thread any, also at once: eight at a time allocate nothing for words
  *  of up to 4096 characters in texts of up to some 20 kB, others do */
 typedef struct fx_tokenizer fx_tokenizer;
 

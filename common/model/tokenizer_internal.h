@@ -6,7 +6,7 @@
 enum {
     FX_TOKENIZER_AFFIX_MAX = 8,
     FX_TOKENIZER_STEPS_MAX = 8, /* parts of a Sequence */
-    FX_TOKENIZER_SCRATCHES = 2, /* encodings at once that allocate nothing */
+    FX_TOKENIZER_SCRATCHES = 8, /* encodings at once that allocate nothing; touched when used */
     FX_WORD_SYMBOLS_MAX = 4096, /* a longer word takes memory of its own */
     FX_WORD_SHORT_MAX = 24,     /* symbols; a longer word is merged by a heap */
     FX_CACHE_SLOTS = 16384,     /* a power of two; 64 bytes each */
