@@ -161,7 +161,7 @@ static void test_once_a_second(void **state) {
     for (int i = 0; i < 4; i++) {
         auto_json snapshot = next(&listener);
         double at_ms = snapshot_number(snapshot, "at_ms");
-        if (i > 1) assert_in_range(at_ms - before, 700, 1600);
+        if (i > 1) assert_in_range(at_ms - before, 500, 2500);
         before = at_ms;
     }
 }
@@ -194,7 +194,7 @@ static void test_read_for_all_and_for_nobody(void **state) {
         listen_well(&listeners[i], stage);
     usleep(2500 * 1000);
     assert_int_equal(stage->gateway->metrics.telemetry_listeners, 5);
-    assert_in_range(model_lists_read(stage), 3, 4); /* at once, then each second */
+    assert_in_range(model_lists_read(stage), 2, 5); /* at once, then each second */
     for (size_t i = 0; i < FX_TEST_COUNT(listeners); i++)
         listener_close(&listeners[i]);
     for (int i = 0; i < 2000 && stage->gateway->metrics.telemetry_listeners; i++)
@@ -316,7 +316,7 @@ static void test_revoked(void **state) {
     uint64_t begun_ms = fx_clock_ms();
     expect_end(&by_key, END_MS);
     expect_end(&by_ticket, END_MS);
-    assert_true(fx_clock_ms() - begun_ms < 4000);
+    assert_true(fx_clock_ms() - begun_ms < 6000);
     assert_int_equal(stage->gateway->metrics.telemetry_listeners, 0);
 }
 

@@ -1,11 +1,12 @@
 /* Telemetry's listeners that don't read, and keys that nobody can check: both take their time. */
+#include "fractal/v1/worker.pb-c.h"
 #include "services/gateway/telemetry.h"
 #include "tests/e2e/listener.h"
 #include "tests/integ/gateway/stage.h"
 
 enum {
-    CROWD = 1000, /* workers of several models: about 300 kB a snapshot */
-    MODELS = 4,
+    CROWD = 1250, /* workers of several models: about 370 kB a snapshot */
+    MODELS = 5,
     BUFFER_BYTES = 4096,
     MISSED_MS = 25000,
 };
@@ -24,6 +25,7 @@ static void on_beat(void *ctx, const fx_error *err) {
 
 struct crowd {
     struct stage *stage;
+    fx_span figures;
     atomic_int left;
 };
 
@@ -34,14 +36,15 @@ static void crowd_beat(void *user) {
         char name[32];
         (void)snprintf(name, sizeof name, "crowd-%u", i % MODELS);
         beat.model_name = name;
+        beat.worker.figures = crowd->figures;
         (void)snprintf(beat.worker.worker, sizeof beat.worker.worker, "%060u", i);
         MUST(fx_queue_beat(crowd->stage->queue, &beat, on_beat, &crowd->left, &err));
     }
 }
 
 /* Beats every so often: a worker that is silent for 5 s is not told of. */
-static void crowd_beats(struct stage *stage) {
-    struct crowd crowd = {.stage = stage, .left = CROWD};
+static void crowd_beats(struct stage *stage, fx_span figures) {
+    struct crowd crowd = {.stage = stage, .figures = figures, .left = CROWD};
     assert_true(fx_loop_call(stage->loop, crowd_beat, &crowd));
     assert_true(stage_wait(&crowd.left, 0));
 }
@@ -83,7 +86,7 @@ static void whole_snapshots_read(int fd, uint32_t count) {
 static void test_a_slow_reader_misses_snapshots(void **state) {
     struct stage *stage = *state;
     auto_listener quick = {0};
-    crowd_beats(stage);
+    crowd_beats(stage, (fx_span){NULL, 0});
     int fd = slow_open(stage);
     MUST(listener_open(&quick, gw_process_port(stage->process), "/v1/telemetry", STAGE_KEY, &err));
     uint64_t end_ms = fx_clock_ms() + MISSED_MS;
@@ -95,11 +98,33 @@ static void test_a_slow_reader_misses_snapshots(void **state) {
         assert_true(quick.data.len > 100000);
         assert_float_equal(snapshot_number(snapshot, "models_omitted"), 0, 0);
         json_decref(snapshot);
-        if (++read % 3 == 0) crowd_beats(stage);
+        if (++read % 3 == 0) crowd_beats(stage, (fx_span){NULL, 0});
     }
     assert_int_equal(stage->gateway->metrics.telemetry_listeners, 2);
     whole_snapshots_read(fd, 3);
     close(fd);
+}
+
+/* Models that don't fit a snapshot are counted, and the rest is told whole. */
+static void test_too_many_workers(void **state) {
+    struct stage *stage = *state;
+    uint8_t bytes[256];
+    Fractal__V1__WorkerFigures figures = FRACTAL__V1__WORKER_FIGURES__INIT;
+    auto_listener listener = {0};
+    json_t *snapshot;
+    figures.tokens_decoded = figures.tokens_prefilled = 1000000000000000;
+    figures.kv_pages = UINT32_MAX;
+    crowd_beats(stage, (fx_span){bytes, fractal__v1__worker_figures__pack(&figures, bytes)});
+    MUST(listener_open(&listener, gw_process_port(stage->process), "/v1/telemetry", STAGE_KEY,
+                       &err));
+    MUST(listener_next(&listener, 4000, &snapshot, &err));
+    double omitted = snapshot_number(snapshot, "models_omitted");
+    assert_true(omitted >= 1 && omitted < MODELS);
+    assert_true(listener.data.len < GW_TELEMETRY_EVENT_MAX);
+    assert_non_null(snapshot_model(snapshot, STAGE_MODEL));
+    double told = (double)json_array_size(json_object_get(snapshot, "models"));
+    assert_true(told + omitted == MODELS + 1);
+    json_decref(snapshot);
 }
 
 /* The tenant service is away: a stream goes on for a while, then ends; nobody new comes in. */
@@ -129,6 +154,7 @@ static void test_keys_unchecked(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_a_slow_reader_misses_snapshots),
+        TEST(test_too_many_workers),
         TEST(test_keys_unchecked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
