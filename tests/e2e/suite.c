@@ -68,10 +68,8 @@ static void folder_make(struct suite *suite) {
 static struct process_env env_of(const struct suite *suite, const struct service *service) {
     struct process_env env = suite->env;
     bool is_gateway = strcmp(service->program, "gateway") == 0;
-    uint16_t grpc = service->port;
-    if (is_gateway) free_ports(&grpc, 1);
     if (is_gateway) process_env_put(&env, "FX_HTTP_ADDR=127.0.0.1:%u", service->port);
-    process_env_put(&env, "FX_GRPC_ADDR=127.0.0.1:%u", grpc);
+    process_env_put(&env, "FX_GRPC_ADDR=127.0.0.1:%u", service->grpc);
     process_env_put(&env, "FX_ADMIN_ADDR=127.0.0.1:%u", service->admin);
     if (suite->opts.redis_url)
         process_env_put(&env, "FX_REDIS_URL=%s",
@@ -84,12 +82,13 @@ static struct process_env env_of(const struct suite *suite, const struct service
 
 void suite_service_start(struct suite *suite, struct service *service) {
     char path[512], name[32];
-    uint16_t ports[2];
+    uint16_t ports[3];
     process_close(&service->process);
     service->killed = false;
-    free_ports(ports, 2);
+    free_ports(ports, 3);
     service->admin = ports[0];
     if (!service->port) service->port = ports[1];
+    service->grpc = strcmp(service->program, "gateway") == 0 ? ports[2] : service->port;
     struct process_env env = env_of(suite, service);
     (void)snprintf(path, sizeof path, "%s/fractal-%s", FX_BIN_DIR, service->program);
     (void)snprintf(name, sizeof name, "%s-%u", service->program, service->number);

@@ -28,6 +28,7 @@ struct service {
     uint32_t number;
     struct process process;
     uint16_t port, admin; /* gRPC (gateway: HTTP); /livez /readyz /metrics */
+    uint16_t grpc;        /* as port, but of a gateway's own API */
     bool killed;          /* by the test: its exit status is no finding */
 };
 
