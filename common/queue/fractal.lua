@@ -42,7 +42,7 @@ local OK, NOT_FOUND, LEASE_LOST, GAP, ABANDON, CANCELLED = 0, 1, 2, 3, 4, 5
 local MODEL_FULL, TENANT_FULL, TAKEN = 6, 7, 8
 local QUEUED, DISPATCHED, RUNNING, FINISHED, STATE_CANCELLED, FAILED = 1, 2, 3, 4, 5, 6
 local REASON_CANCELLED, REASON_ERROR = 3, 4
-local WORKERS_MAX, WORKER_KEPT_MS, NUMERICS_MS = 256, 60000, 30000
+local WORKERS_MAX, WORKER_KEPT_MS = 256, 60000
 local DEAD_MAX, FORGET_MAX = 1000, 1000
 
 -- redis.call is not there yet while the library loads.
@@ -311,14 +311,14 @@ local function dispatch(keys, args)
 end
 
 -- ---- pull: KEYS tasks ready leases meta alive workers, gen log...
--- ARGV worker numerics count lease_ms, id...
+-- ARGV worker numerics count lease_ms wait_ms, id...
 
 -- Tokens that were made by other numerics belong to a worker with those, if one lives or may come
 -- back: one that died starts again, one that leaves does not.
-local function suits(k, gen, numerics)
+local function suits(k, gen, numerics, wait_ms)
   local f = call('HMGET', gen, 'n', 'num')
   if number(f[1]) == 0 or f[2] == numerics then return true end
-  for _, worker in ipairs(call('ZRANGEBYSCORE', k.alive, now_ms() - NUMERICS_MS, '+inf')) do
+  for _, worker in ipairs(call('ZRANGEBYSCORE', k.alive, now_ms() - wait_ms, '+inf')) do
     local record = call('HGET', k.workers, worker) or ''
     local leaving, name = string.match(record, '^%d+ %d+ %d+ (%d) (.*)$')
     if leaving == '0' and name == f[2] then return false end
@@ -359,7 +359,7 @@ local function pull(keys, args)
   local k = {tasks = keys[1], ready = keys[2], leases = keys[3], meta = keys[4], alive = keys[5],
     workers = keys[6]}
   local place, passed, more, taken = {}, {}, 0, {}
-  for i = 1, #args - 4 do place[args[4 + i]] = 5 + 2 * i end
+  for i = 1, #args - 5 do place[args[5 + i]] = 5 + 2 * i end
   while #taken < tonumber(args[3]) do
     skip_tombstones(k)
     local id = call('ZRANGE', k.ready, 0, 0)[1]
@@ -368,7 +368,7 @@ local function pull(keys, args)
     if not at then more = 1 break end
     if call('EXISTS', keys[at]) == 0 then -- lost; its gateway submits it again
       acknowledge(k, deliver_next(k, id))
-    elseif suits(k, keys[at], args[2]) then
+    elseif suits(k, keys[at], args[2], args[5]) then
       taken[#taken + 1] = take(k, id, keys[at], keys[at + 1], args[1], args[2], args[4])
     else
       passed[id] = true

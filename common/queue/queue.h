@@ -287,12 +287,13 @@ struct fx_pull {
     const char *worker;
     const char *numerics_id;
     uint32_t count; /* 1..FX_QUEUE_PULL_MAX: free slots */
+    bool inexact;   /* will go on with tokens of other numerics */
 };
 /** `tasks` is borrowed until the callback returns. */
 typedef void (*fx_queue_on_tasks)(void *ctx, const struct fx_task *tasks, size_t count,
                                   const fx_error *err);
 /** Takes up to `count` dispatched tasks and leases them for lease_ms. One whose tokens were made by
- *  other numerics comes only where no worker with those lives, or died within 30 s. */
+ *  other numerics comes only when no worker with those was alive for 15 s (`inexact`: 5 s). */
 FX_MUST bool fx_queue_pull(fx_queue *queue, const struct fx_pull *pull, fx_queue_on_tasks done,
                            void *ctx, fx_error *err);
 

@@ -7,12 +7,14 @@ enum {
     SPARE_IDS = 8, /* candidates beyond the count: others pull at the same time */
     ROUNDS_MAX = 8,
     PULL_KEYS = 6,
-    PULL_ARGS = 4,
+    PULL_ARGS = 5,
+    NUMERICS_MS = 15000, /* at most the 60 s that a silent worker is remembered */
 };
 
 struct pull {
     char worker[FX_QUEUE_WORKER_ID_MAX + 1], numerics[FX_QUEUE_NAME_MAX + 1];
     uint32_t count;
+    bool inexact;
 };
 
 static void tasks_end(fx_queue_call *call, const struct fx_task *tasks, size_t count,
@@ -117,7 +119,7 @@ static void on_pulled(fx_queue_call *call, const redisReply *reply, const fx_err
 struct pull_words {
     fx_span keys[PULL_KEYS + 2 * (FX_QUEUE_PULL_MAX + SPARE_IDS)];
     fx_span args[PULL_ARGS + FX_QUEUE_PULL_MAX + SPARE_IDS];
-    struct fx_key fixed[PULL_KEYS], gen[FX_QUEUE_PULL_MAX + SPARE_IDS];
+    struct fx_key fixed[PULL_KEYS], wait, gen[FX_QUEUE_PULL_MAX + SPARE_IDS];
     struct fx_key log[FX_QUEUE_PULL_MAX + SPARE_IDS], count, lease;
 };
 
@@ -132,6 +134,7 @@ static size_t words_fill(struct pull_words *out, fx_queue_call *call, const redi
     out->args[1] = fx_span_str(pull->numerics);
     out->args[2] = fx_key_number(&out->count, pull->count);
     out->args[3] = fx_key_number(&out->lease, call->queue->opts.lease_ms);
+    out->args[4] = fx_key_number(&out->wait, pull->inexact ? FX_QUEUE_ALIVE_MS : NUMERICS_MS);
     size_t count = 0;
     for (; count < ids->elements && count < FX_QUEUE_PULL_MAX + SPARE_IDS; count++) {
         fx_span id = fx_queue__text(ids, count);
@@ -174,6 +177,7 @@ static FX_MUST bool pull_copy(fx_queue_call *call, const struct fx_pull *pull, f
     struct pull *copy = call->scratch = fx_alloc(1, sizeof *copy);
     if (!copy) return fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for a pull");
     copy->count = pull->count;
+    copy->inexact = pull->inexact;
     (void)snprintf(copy->worker, sizeof copy->worker, "%s", pull->worker);
     (void)snprintf(copy->numerics, sizeof copy->numerics, "%s", pull->numerics_id);
     return true;

@@ -196,7 +196,8 @@ void io_pull(worker_io *io) {
     io->pull_again = true;
     if (io->pulling || io->draining || !spare || !fx_redis_ready(io->redis)) return;
     const struct fx_pull pull = {io->model, io->opts.worker, io->numerics_id,
-                                 spare < FX_QUEUE_PULL_MAX ? spare : FX_QUEUE_PULL_MAX};
+                                 spare < FX_QUEUE_PULL_MAX ? spare : FX_QUEUE_PULL_MAX,
+                                 io->opts.config->resume_inexact};
     fx_error err = {0};
     if (!fx_queue_pull(io->queue, &pull, on_tasks, io, &err)) return;
     io->pulling = true;

@@ -182,7 +182,7 @@ static bool beat(fx_error *err) {
     return fx_queue_beat(now_.queue, &beat, on_beat, NULL, err);
 }
 static bool pull(fx_error *err) {
-    const struct fx_pull pull = {MODEL, "w", "exact/1", 4};
+    const struct fx_pull pull = {MODEL, "w", "exact/1", 4, false};
     return fx_queue_pull(now_.queue, &pull, on_tasks, NULL, err);
 }
 static bool append(fx_error *err) {

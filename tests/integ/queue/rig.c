@@ -165,7 +165,7 @@ struct rig_tasks rig_pull_as(struct rig *rig, const char *worker, const char *nu
                              uint32_t count) {
     static struct pulled pulled;
     pulled = (struct pulled){0};
-    struct fx_pull pull = {RIG_MODEL, worker, numerics, count};
+    struct fx_pull pull = {RIG_MODEL, worker, numerics, count, false};
     await(rig, fx_queue_pull(rig->queue, &pull, on_tasks, &pulled, &pulled.to.err), &pulled.to);
     return pulled.tasks;
 }

@@ -94,9 +94,9 @@ static void other_numerics_when_nobody_else(struct rig *rig) {
 static void other_numerics_wait_for_the_dead(struct rig *rig) {
     reclaimed(rig, 1);
     uint64_t now_ms = fx_wall_ms();
-    (void)rig_int(rig, "ZADD fx:{m7}:alive %llu w", (unsigned long long)now_ms - 25000);
+    (void)rig_int(rig, "ZADD fx:{m7}:alive %llu w", (unsigned long long)now_ms - 12000);
     assert_int_equal(rig_pull_as(rig, "v", "exact/2", 8).count, 0);
-    (void)rig_int(rig, "ZADD fx:{m7}:alive %llu w", (unsigned long long)now_ms - 31000);
+    (void)rig_int(rig, "ZADD fx:{m7}:alive %llu w", (unsigned long long)now_ms - 16000);
     assert_int_equal(rig_pull_as(rig, "v", "exact/2", 8).count, 1);
 }
 
@@ -135,7 +135,7 @@ static void two_workers_share(struct rig *rig) {
         (void)rig_submit(rig, n, 5);
     (void)rig_dispatch(rig);
     for (int i = 0; i < 2; i++) {
-        struct fx_pull a = {RIG_MODEL, "a", "", 9}, b = {RIG_MODEL, "b", "", 9};
+        struct fx_pull a = {RIG_MODEL, "a", "", 9, false}, b = {RIG_MODEL, "b", "", 9, false};
         assert_true(fx_queue_pull(rig->queue, &a, on_tasks, &both, &err));
         assert_true(fx_queue_pull(rig->queue_b, &b, on_tasks, &both, &err));
     }
@@ -151,9 +151,9 @@ static void two_workers_share(struct rig *rig) {
 
 static void bad_arguments(struct rig *rig) {
     const struct fx_pull bad[] = {
-        {RIG_MODEL, "w", "", 0                    },
-        {RIG_MODEL, "w", "", FX_QUEUE_PULL_MAX + 1},
-        {RIG_MODEL, "",  "", 1                    },
+        {RIG_MODEL, "w", "", 0,                     false},
+        {RIG_MODEL, "w", "", FX_QUEUE_PULL_MAX + 1, false},
+        {RIG_MODEL, "",  "", 1,                     false},
     };
     for (size_t i = 0; i < FX_TEST_COUNT(bad); i++) {
         fx_error err = {0};

@@ -48,7 +48,7 @@ static void the_task_arrives_whole(struct stage *stage) {
     struct pulled pulled = {0};
     uint64_t seed = 0;
     fx_error err = {0};
-    struct fx_pull pull = {RIG_MODEL, "w", "", 1};
+    struct fx_pull pull = {RIG_MODEL, "w", "", 1, false};
     rig_beat(&stage->rig, "w", 2);
     assert_int_equal(stage_submit(&stage->process[0], 1, &seed), FX_OK);
     for (int i = 0; i < 200 && !pulled.task; i++) {
