@@ -4,12 +4,13 @@
 
 enum { DIES_MS = 5000, CLEAN_MS = 15000, REDIS_DOWN_MS = 700, REDIS_STOPPED_MS = 4000 };
 
-const struct suite_opts cluster_opts = {
-    .workers = 2,
-    .schedulers = 2,
-    .gateways = 2,
-    .worker_env = WORDS("FX_KV_MIB=2", "FX_SLOTS_MAX=8", "FX_THREADS=1"),
-    .env = WORDS("FX_LEASE_MS=1500", "FX_RENEW_MS=400", "FX_GEN_RETAIN_S=120")};
+#define WORKER_ENV "FX_SLOTS_MAX=8", "FX_THREADS=1"
+#define COUNTS                                                                                     \
+    .workers = SUITE_MANY, .schedulers = SUITE_MANY, .gateways = SUITE_MANY,                       \
+    .env = WORDS("FX_LEASE_MS=1500", "FX_RENEW_MS=400", "FX_GEN_RETAIN_S=120")
+const struct suite_opts cluster_opts = {COUNTS, .worker_env = WORDS(WORKER_ENV)};
+const struct suite_opts cluster_small_opts = {COUNTS,
+                                              .worker_env = WORDS(WORKER_ENV, "FX_KV_MIB=1")};
 
 struct suite cluster;
 
@@ -84,15 +85,26 @@ static struct service *services_of(enum fault_target target) {
     }
 }
 
-/* Which of the two schedulers makes a call is chance. */
-static void victims_choose(struct strike *strike, uint32_t turn) {
+/* Which of the two makes a call is chance, but for a worker's that has something to do. */
+static bool either_will_do(const struct strike *strike) {
     const struct fault *fault = strike->fault;
-    struct service *all = services_of(fault->target);
-    bool any = fault->target != FAULT_WORKER && fault->call;
-    for (uint32_t i = 0; i < (any ? 2 : 1); i++) {
-        bool same = fault->target == FAULT_GATEWAY;
-        strike->victims[i] = &all[(turn + (same ? 0 : i)) % SUITE_MANY];
-        strike->callers[i] = same && any ? &cluster.schedulers[i] : strike->victims[i];
+    return fault->call && (fault->target != FAULT_WORKER || strcmp(fault->call, "pull") == 0);
+}
+
+static bool is_busy(const struct service *worker) {
+    struct proxy_ids held;
+    proxy_held(cluster_proxy(worker), &held);
+    return held.count > 0;
+}
+
+static void victims_choose(struct strike *strike, uint32_t turn) {
+    enum fault_target target = strike->fault->target;
+    struct service *all = services_of(target);
+    bool either = either_will_do(strike), one = target == FAULT_GATEWAY;
+    if (target == FAULT_WORKER && !either && !is_busy(&all[turn % SUITE_MANY])) turn++;
+    for (uint32_t i = 0; i < (either ? 2 : 1); i++) {
+        strike->victims[i] = &all[(turn + (one ? 0 : i)) % SUITE_MANY];
+        strike->callers[i] = one && either ? &cluster.schedulers[i] : strike->victims[i];
     }
 }
 

@@ -6,8 +6,9 @@
 
 enum { CLUSTER_LEASE_MS = 1500 };
 
-/** 16 KV pages a worker: less than what its slots want, so that generations are pre-empted. */
-extern const struct suite_opts cluster_opts;
+/** A short lease; plenty of KV pages, or 8 a worker: less than what its slots want, so that
+ *  generations are pre-empted all the time. */
+extern const struct suite_opts cluster_opts, cluster_small_opts;
 extern struct suite cluster;
 /** Opens `cluster`. */
 void cluster_open(const struct suite_opts *opts);

@@ -4,7 +4,7 @@
 #include "common/base/error.h"
 #include "tests/e2e/suite.h"
 
-enum { PROMPT_MIN = 24, PROMPT_SPREAD = 220, TOKENS_MIN = 60, TOKENS_SPREAD = 180 };
+enum { PROMPT_MIN = 24, PROMPT_SPREAD = 180, TOKENS_MIN = 60, TOKENS_SPREAD = 180 };
 
 static const char novel[] =
     "It is a truth universally acknowledged, that a single man in possession of a good fortune, "

@@ -234,12 +234,12 @@ static void record(void) {
 static void prefill_measure(void) {
     struct request request;
     struct client client;
-    request_make_long(500, 2, &request);
+    request_make_long(400, 2, &request);
     uint64_t begin_us = fx_clock_us();
     crowd_ask(&client, &request, "prefill");
     client_join(&client);
     if (!client.done || !client.chunk_count) fail_msg("prefill: %s", client.why);
-    run.prefill_ms = (double)(client.came_us[0] - begin_us) / 1000 / 500;
+    run.prefill_ms = (double)(client.came_us[0] - begin_us) / 1000 / 400;
     print_message("a token of a prompt takes %.2f ms\n", run.prefill_ms);
     client_free(&client);
 }
@@ -280,7 +280,7 @@ int main(int argc, char **argv) {
     FX_ASSERT(run.requests && run.recorded);
     for (uint32_t i = 0; i < run.answers; i++)
         request_make(i, &run.requests[i]);
-    int failed = cluster_main("chaos", tests, FX_TEST_COUNT(tests), &cluster_opts);
+    int failed = cluster_main("chaos", tests, FX_TEST_COUNT(tests), &cluster_small_opts);
     for (uint32_t i = 0; i < run.answers; i++)
         client_free(&run.recorded[i]);
     free(run.recorded);

@@ -11,7 +11,7 @@ function(fx_add_chaos name timeout)
   add_dependencies(chaos_test_${name} fractal-tenant fractal-slicer fractal-scheduler fractal-worker
     fractal-gateway fractal-cli)
 endfunction()
-fx_add_chaos(chaos 240 45 5 5) # answers, at once, kills that must hit
+fx_add_chaos(chaos 240 84 6 8) # answers, at once, kills that must hit
 fx_add_chaos(hints 60)
 fx_add_chaos(lost 60)
 fx_add_chaos(resume 60)
@@ -20,7 +20,7 @@ set_tests_properties(chaos/test_hints chaos/test_lost chaos/test_resume PROPERTI
 
 # The whole of it, by ./fractal test chaos and chaos-long alone.
 add_test(NAME chaos/300 COMMAND chaos_test_chaos 300 8 30)
-add_test(NAME chaos/3000 COMMAND chaos_test_chaos 3000 12 300)
+add_test(NAME chaos/3000 COMMAND chaos_test_chaos 3000 12 200)
 set_tests_properties(chaos/300 PROPERTIES LABELS "long;chaos" TIMEOUT 900 RESOURCE_LOCK e2e
   PROCESSORS 2)
 set_tests_properties(chaos/3000 PROPERTIES LABELS "long;chaos-long" TIMEOUT 3600 RESOURCE_LOCK e2e
