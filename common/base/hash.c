@@ -75,6 +75,6 @@ bool fx_unhex(fx_span text, uint8_t *out, size_t len) {
     for (size_t i = 0; i < text.len; i++)
         if (digit_of(text.at[i]) < 0) return false;
     for (size_t i = 0; i < len; i++)
-        out[i] = (uint8_t)(digit_of(text.at[2 * i]) << 4 | digit_of(text.at[2 * i + 1]));
+        out[i] = (uint8_t)(16 * digit_of(text.at[2 * i]) + digit_of(text.at[2 * i + 1]));
     return true;
 }

@@ -78,7 +78,7 @@ void fx_log_line(enum fx_log_level level, const struct fx_kv *pairs) {
     size_t len = out.len;
     if (!fx_buf_fits(&out)) {
         len = out.cap;
-        memcpy(line + len - 3, "...", 3);
+        memset(line + len - 3, '.', 3);
     }
     line[len++] = '\n';
     (void)!write(STDERR_FILENO, line, len);
