@@ -16,11 +16,10 @@
 enum {
     INBOX_REST = 64,
     TICK_MS = 250,
-    TENANT_CALLS_MAX = 1024,
-    SCHEDULER_CALLS_MAX = 1024, /* cancels, and submits, at once */
+    CALLS_MAX = 1024, /* at once of all loops: keys not known yet; submits and cancels */
+    CALLS_MIN = 256,  /* of one; further cancels go to Redis */
     SLICER_CALLS_MAX = 8,
     REPLY_BYTES = 4096,
-    SLICER_BYTES_MAX = 96 * 1024 * 1024,
     LOG_LINES_MAX = 200, /* a second, of all loops */
     LIMIT_CALLS_MAX = 16384,
     CHANNELS_MIN = 8192, /* answers followed at once; more where more connections may be open */
@@ -104,7 +103,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
 
 struct client_row {
     const char *target;
-    uint32_t calls_max, bytes_max; /* bytes_max 0: gRPC's own */
+    uint32_t calls_max;
     fx_client **out;
 };
 
@@ -116,17 +115,18 @@ static FX_MUST bool client_open(struct gateway *gateway, const struct client_row
         .tls = gw_config_tls(gateway->config),
         .calls_max = row->calls_max,
         .arena_bytes = REPLY_BYTES,
-        .message_bytes_max = row->bytes_max,
     };
     return fx_client_open(&opts, row->out, err) || fx_wrap(err, "client of %.64s", row->target);
 }
 
 static FX_MUST bool clients_open(struct gateway *gateway, fx_error *err) {
     const struct gw_config *config = gateway->config;
+    uint32_t calls = CALLS_MAX / gateway->process->loop_count;
+    if (calls < CALLS_MIN) calls = CALLS_MIN;
     const struct client_row rows[] = {
-        {config->tenant_addr,    TENANT_CALLS_MAX,    0,                &gateway->tenant   },
-        {config->scheduler_addr, SCHEDULER_CALLS_MAX, 0,                &gateway->scheduler},
-        {config->slicer_addr,    SLICER_CALLS_MAX,    SLICER_BYTES_MAX, &gateway->slicer   },
+        {config->tenant_addr,    calls,            &gateway->tenant   },
+        {config->scheduler_addr, calls,            &gateway->scheduler},
+        {config->slicer_addr,    SLICER_CALLS_MAX, &gateway->slicer   },
     };
     for (size_t i = 0; i < FX_COUNT(rows); i++)
         if (!client_open(gateway, &rows[i], err)) return false;

@@ -93,11 +93,10 @@ static void test_revoked(void **state) {
     unsigned long long drops[LOOPS];
     loops_open(stage);
     expect_all(stage, 200);
-    int asked = stage->authenticated;
-    expect_all(stage, 200);
-    assert_int_equal(stage->authenticated, asked);
-    for (size_t i = 0; i < LOOPS; i++)
+    for (size_t i = 0; i < LOOPS; i++) {
+        assert_true(metrics_of(stage, i)->auth_hits > 0);
         drops[i] = metrics_of(stage, i)->auth_drops;
+    }
     stage->tenant_code = FX_UNAUTHENTICATED;
     assert_true(fx_loop_call(stage->loop, publish, stage));
     for (size_t i = 0; i < LOOPS; i++)
@@ -286,8 +285,12 @@ static char *ask_too_long(struct stage *stage) {
 
 static void *ask(void *arg) {
     struct asking *asking = arg;
-    uint64_t begun_ms = fx_clock_ms();
-    asking->answer = ask_too_long(asking->stage);
+    uint64_t begun_ms = 0;
+    do { /* a list that is younger than 100 ms is believed */
+        free(asking->answer);
+        begun_ms = fx_clock_ms();
+        asking->answer = ask_too_long(asking->stage);
+    } while (wire_status(asking->answer) == 404 && usleep(20000) == 0);
     asking->took_ms = fx_clock_ms() - begun_ms;
     asking->done = true;
     return NULL;
@@ -329,7 +332,7 @@ static void test_slow_load(void **state) {
     print_message("loaded in %llu ms; of %llu other requests the slowest took %llu ms\n",
                   (unsigned long long)asking.took_ms, (unsigned long long)asked,
                   (unsigned long long)longest_ms);
-    assert_non_null(strstr(asking.answer, "context_length_exceeded"));
+    if (!strstr(asking.answer, "context_length_exceeded")) fail_msg("%s", asking.answer);
     assert_true(asking.took_ms >= 100); /* or it shows nothing */
     assert_true(asked > 10);
     assert_true(longest_ms * 2 < asking.took_ms);
