@@ -128,8 +128,38 @@ await row('Generate', async () => {
   assert.equal(error, null);
   assert.ok(pieces.at(-1).usage.completion_tokens <= 8);
 });
+await row('n and log probabilities', async () => {
+  const asked = { ...question, n: 3, logprobs: true, top_logprobs: 2 };
+  const { pieces, error } = await collect(api.Chat(asked, metadata));
+  assert.equal(error, null);
+  const text = (choice) =>
+    pieces.filter((piece) => piece.choice === choice).map((piece) => piece.content).join('');
+  assert.deepEqual([...new Set(pieces.map((piece) => piece.choice))].sort(), [0, 1, 2]);
+  assert.ok(text(0).length > 0 && text(0) === text(1)); // greedy
+  const logprobs = pieces.flatMap((piece) => piece.logprobs);
+  assert.ok(logprobs.every((token) => token.logprob <= 0 && token.top.length === 2));
+  assert.ok(logprobs.every((token) => token.top[0].token === token.token)); // greedy, too
+  assert.equal(pieces.filter((piece) => piece.usage).length, 1);
+  return `${logprobs.length} log probabilities`;
+});
+await row('n over its limit', async () => {
+  const { error } = await collect(api.Chat({ ...question, n: 17 }, metadata));
+  assert.equal(error.code, grpc.status.INVALID_ARGUMENT);
+  assert.ok(error.details.startsWith('n must be'));
+});
+await row('a NUL in the text', async () => {
+  const messages = [{ role: 'user', content: 'a\0b' }];
+  const { error } = await collect(api.Chat({ ...question, messages }, metadata));
+  assert.equal(error.code, grpc.status.INVALID_ARGUMENT);
+  assert.ok(error.details.startsWith('messages[0].content has a NUL'));
+});
 await row('UNAUTHENTICATED', async () => {
   const { error } = await collect(api.Chat(question));
+  assert.equal(error.code, grpc.status.UNAUTHENTICATED);
+});
+await row('UNAUTHENTICATED before a message of 5 MB', async () => {
+  const messages = [{ role: 'user', content: 'x'.repeat(5 * 1000 * 1000) }];
+  const { error } = await collect(api.Chat({ ...question, messages }));
   assert.equal(error.code, grpc.status.UNAUTHENTICATED);
 });
 await row('NOT_FOUND and its details', async () => {
