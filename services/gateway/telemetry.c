@@ -161,9 +161,11 @@ static void listener_end(struct gw_listener *listener) {
 }
 
 void gw_telemetry_drain(struct gw_telemetry *telemetry) {
-    struct gw_listener *listener;
-    while ((listener = TAILQ_FIRST(&telemetry->listeners)))
+    struct gw_listener *listener, *next;
+    for (listener = TAILQ_FIRST(&telemetry->listeners); listener; listener = next) {
+        next = TAILQ_NEXT(listener, entry);
         listener_end(listener);
+    }
 }
 
 /* Nobody could say: for a while that is no reason. */
@@ -269,7 +271,7 @@ void gw_serve_telemetry(struct gw_visit *visit) {
 
 bool gw_telemetry_ticket_allowed(struct gw_telemetry *telemetry) {
     uint64_t now_ms = fx_clock_ms();
-    if (now_ms - telemetry->tickets_ms >= GW_TICKET_TTL_S * 1000) {
+    if (now_ms - telemetry->tickets_ms >= GW_TICKET_TTL_S * 1000ULL) {
         telemetry->tickets_ms = now_ms;
         telemetry->tickets = 0;
     }
