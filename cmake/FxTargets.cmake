@@ -41,7 +41,8 @@ function(fx_add_service name)
 endfunction()
 
 # fx_add_test(path/test_x.c LABELS unit [TIMEOUT s] [DEPS fx_base ...] [ARGS ...] [LINK opts])
-# One binary a file; the test's name is the path without .c.
+# One binary a file; the test's name is the path without .c. ./fractal test runs ctest with twice as
+# many jobs as there are cores, and a test takes two of them.
 function(fx_add_test source)
   cmake_parse_arguments(arg "" "TIMEOUT" "LABELS;DEPS;ARGS;LINK;ENV" ${ARGN})
   if(NOT arg_TIMEOUT)
@@ -57,7 +58,13 @@ function(fx_add_test source)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${test_name} COMMAND ${target} ${arg_ARGS})
   set_tests_properties(${test_name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
-    ENVIRONMENT "${arg_ENV}")
+    ENVIRONMENT "${arg_ENV}" PROCESSORS 2)
+endfunction()
+
+# fx_tests_wait(SECONDS name ...): tests that merely wait for most of these seconds take one job, and
+# begin early.
+function(fx_tests_wait seconds)
+  set_tests_properties(${ARGN} PROPERTIES PROCESSORS 1 COST ${seconds})
 endfunction()
 
 # fx_add_fuzzer(fuzz/x_fuzz.c [SOURCES more.c] [SECONDS s] DEPS fx_base ...): LLVMFuzzerTestOneInput of
@@ -87,5 +94,5 @@ function(fx_add_fuzzer source)
     target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz/replay.c)
     add_test(NAME fuzz/${target} COMMAND ${target} ${corpus})
   endif()
-  set_tests_properties(fuzz/${target} PROPERTIES LABELS fuzz TIMEOUT 120)
+  set_tests_properties(fuzz/${target} PROPERTIES LABELS fuzz TIMEOUT 120 PROCESSORS 2)
 endfunction()

@@ -7,7 +7,7 @@ target_link_libraries(fx_test_chaos PUBLIC fx_test_suite)
 function(fx_add_chaos name timeout)
   fx_add_test(chaos/test_${name}.c LABELS e2e TIMEOUT ${timeout} DEPS fx_test_chaos
     ARGS ${ARGN})
-  set_tests_properties(chaos/test_${name} PROPERTIES RESOURCE_LOCK e2e PROCESSORS 2)
+  set_tests_properties(chaos/test_${name} PROPERTIES RESOURCE_LOCK e2e PROCESSORS 4)
   add_dependencies(chaos_test_${name} fractal-tenant fractal-slicer fractal-scheduler fractal-worker
     fractal-gateway fractal-cli)
 endfunction()
@@ -22,6 +22,6 @@ set_tests_properties(chaos/test_hints chaos/test_lost chaos/test_resume PROPERTI
 add_test(NAME chaos/300 COMMAND chaos_test_chaos 300 8 30)
 add_test(NAME chaos/3000 COMMAND chaos_test_chaos 3000 12 200)
 set_tests_properties(chaos/300 PROPERTIES LABELS "long;chaos" TIMEOUT 900 RESOURCE_LOCK e2e
-  PROCESSORS 2)
+  PROCESSORS 4)
 set_tests_properties(chaos/3000 PROPERTIES LABELS "long;chaos-long" TIMEOUT 3600 RESOURCE_LOCK e2e
-  PROCESSORS 2)
+  PROCESSORS 4)

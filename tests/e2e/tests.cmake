@@ -8,7 +8,7 @@ target_link_libraries(fx_test_suite PUBLIC fx_test_queue fx_llhttp Jansson::Jans
 # fx_add_e2e(NAME TIMEOUT): e2e/test_NAME.c, over a suite; its programs are built with it.
 function(fx_add_e2e name timeout)
   fx_add_test(e2e/test_${name}.c LABELS e2e TIMEOUT ${timeout} DEPS fx_test_suite)
-  set_tests_properties(e2e/test_${name} PROPERTIES RESOURCE_LOCK e2e PROCESSORS 2)
+  set_tests_properties(e2e/test_${name} PROPERTIES RESOURCE_LOCK e2e PROCESSORS 4)
   add_dependencies(e2e_test_${name} fractal-tenant fractal-slicer fractal-scheduler fractal-worker
     fractal-gateway fractal-cli)
 endfunction()
@@ -36,5 +36,5 @@ target_compile_definitions(e2e_test_redis_users PRIVATE FX_SOURCE_DIR="${CMAKE_S
 add_test(NAME e2e/test_launcher COMMAND timeout --kill-after=25 270
   ${CMAKE_SOURCE_DIR}/tests/e2e/test_launcher.sh ${CMAKE_BINARY_DIR})
 set_tests_properties(e2e/test_launcher PROPERTIES LABELS e2e TIMEOUT 300 RESOURCE_LOCK e2e
-  PROCESSORS 2)
+  PROCESSORS 4)
 fx_add_e2e(hang_up 180)

@@ -8,7 +8,7 @@ run_ctest() {
     local preset=$1 log=$ROOT/build/$1/ctest.log summary
     shift
     say "testing (preset $preset)"
-    ctest --test-dir "$ROOT/build/$preset" -j2 --output-on-failure --no-tests=error "$@" 2>&1 |
+    ctest --test-dir "$ROOT/build/$preset" -j4 --output-on-failure --no-tests=error "$@" 2>&1 |
         tee "$log" || true
     summary=$(grep -E '^[0-9]+% tests passed' "$log") || summary='0% tests passed, 1 tests failed out of 1'
     [[ $summary =~ ([0-9]+)\ tests\ failed\ out\ of\ ([0-9]+) ]]

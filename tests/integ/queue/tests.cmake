@@ -4,3 +4,4 @@ foreach(test IN ITEMS append cancel crash damage describe dispatch finish logpro
         stats submit watch)
   fx_add_test(integ/queue/test_${test}.c LABELS integ DEPS fx_test_queue)
 endforeach()
+fx_tests_wait(20 integ/queue/test_redis integ/queue/test_redis_tls integ/queue/test_silence)
