@@ -38,6 +38,7 @@ void io_kept_free(worker_io *io, struct gen *gen) {
 /* The oldest make room; what is just being sent again does not. */
 static bool room(worker_io *io, size_t bytes) {
     struct gen *oldest;
+    if (bytes > IO_KEPT_BYTES_MAX) return false;
     while (io->kept_bytes + bytes > IO_KEPT_BYTES_MAX) {
         oldest = TAILQ_FIRST(&io->kept);
         if (!oldest || !oldest->finished || oldest->calls) return false;
