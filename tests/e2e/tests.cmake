@@ -18,6 +18,7 @@ endforeach()
 fx_add_e2e(batch 240)
 fx_add_e2e(flat 240)
 target_link_libraries(e2e_test_flat PRIVATE fx_rpc)
+set_tests_properties(e2e/test_flat PROPERTIES LABELS "e2e;flat")
 
 # Redis killed, cut, stalled, failed over, by TLS and under ACL users.
 foreach(name IN ITEMS redis_loss redis_sentinel redis_stall redis_users)
