@@ -209,7 +209,7 @@ static bool body_expected(struct fx_http_conn *conn) {
 
 /* Memory for the request, its head, and the decoded segments of its path, which are no longer. */
 static FX_MUST bool request_alloc(struct fx_http_conn *conn, size_t len, fx_arena *rest) {
-    size_t size = 2 * len + ALIGN_BYTES * (FX_HTTP_SEGMENTS_MAX + 2);
+    size_t size = 2 * len + (size_t)ALIGN_BYTES * (FX_HTTP_SEGMENTS_MAX + 2);
     conn->memory = fx_alloc(1, sizeof *conn->request + size);
     if (!conn->memory) return false;
     conn->request = (struct fx_http_request *)(void *)conn->memory;
