@@ -30,11 +30,11 @@ static void call_refuse(fx_call *call, const struct gw_problem *problem) {
 
 /* A job that still waits in the inbox keeps the visit. Nobody pokes once a call has ended. */
 static void ended(struct gw_visit *visit, enum fx_code code) {
-    visit->rpc.call = NULL;
+    visit->rpc->call = NULL;
     gateway_log_rpc(visit->gateway, visit->trace.request_id, visit->route->path[0], code,
                     fx_clock_us() - visit->begun_us);
-    if (!visit->rpc.poked) return;
-    visit->rpc.held = true;
+    if (!visit->rpc->poked) return;
+    visit->rpc->held = true;
     gw_visit_ref(visit);
 }
 
@@ -48,38 +48,38 @@ static void limits_tell(struct gw_visit *visit) {
                        (const char *)header->name.at);
         (void)snprintf(value, sizeof value, "%.*s", (int)header->value.len,
                        (const char *)header->value.at);
-        fx_call_trailer(visit->rpc.call, name, value);
+        fx_call_trailer(visit->rpc->call, name, value);
     }
 }
 
 void gw_rpc_reply(struct gw_visit *visit, const void *message) {
     limits_tell(visit);
-    fx_call_reply(visit->rpc.call, message);
+    fx_call_reply(visit->rpc->call, message);
     ended(visit, FX_OK);
 }
 
 void gw_rpc_finish(struct gw_visit *visit) {
     limits_tell(visit);
-    fx_call_finish(visit->rpc.call);
+    fx_call_finish(visit->rpc->call);
     ended(visit, FX_OK);
 }
 
 void gw_rpc_fail(struct gw_visit *visit, const struct gw_problem *problem) {
     limits_tell(visit);
-    call_refuse(visit->rpc.call, problem);
+    call_refuse(visit->rpc->call, problem);
     ended(visit, gw_rpc_code(problem));
 }
 
 void gw_rpc_cut(struct gw_visit *visit, const struct gw_problem *problem) {
     enum fx_code code = gw_rpc_code(problem);
-    fx_call_cut(visit->rpc.call, code, "%s", problem->message);
+    fx_call_cut(visit->rpc->call, code, "%s", problem->message);
     ended(visit, code);
 }
 
 /* The client left or its deadline passed; then the status is the server's. */
 static void gone(struct gw_visit *visit) {
-    bool late = fx_call_deadline_ms(visit->rpc.call) <= fx_clock_ms();
-    fx_call_fail(visit->rpc.call, FX_CANCELLED, "the client left");
+    bool late = fx_call_deadline_ms(visit->rpc->call) <= fx_clock_ms();
+    fx_call_fail(visit->rpc->call, FX_CANCELLED, "the client left");
     ended(visit, late ? FX_DEADLINE_EXCEEDED : FX_CANCELLED);
     gw_visit_gone(visit);
 }
@@ -88,10 +88,10 @@ static void gone(struct gw_visit *visit) {
 
 static void on_poke(void *user) {
     struct gw_visit *visit = user;
-    visit->rpc.poked = false;
-    if (!visit->rpc.call) {
-        if (visit->rpc.held) gw_visit_unref(visit);
-    } else if (fx_call_cancelled(visit->rpc.call)) {
+    visit->rpc->poked = false;
+    if (!visit->rpc->call) {
+        if (visit->rpc->held) gw_visit_unref(visit);
+    } else if (fx_call_cancelled(visit->rpc->call)) {
         gone(visit);
     } else {
         gw_rpc_pump(visit);
@@ -99,8 +99,8 @@ static void on_poke(void *user) {
 }
 
 void gw_rpc_poke(struct gw_visit *visit) {
-    if (atomic_exchange(&visit->rpc.poked, true)) return;
-    if (!fx_loop_post(visit->gateway->loop, on_poke, visit)) visit->rpc.poked = false;
+    if (atomic_exchange(&visit->rpc->poked, true)) return;
+    if (!fx_loop_post(visit->gateway->loop, on_poke, visit)) visit->rpc->poked = false;
 }
 
 static void on_cancel(fx_call *call, void *user) {
@@ -111,14 +111,14 @@ static void on_cancel(fx_call *call, void *user) {
 static void on_writable(fx_call *call, void *user) {
     struct gw_visit *visit = user;
     (void)call;
-    if (atomic_exchange(&visit->rpc.wants, false)) gw_rpc_poke(visit);
+    if (atomic_exchange(&visit->rpc->wants, false)) gw_rpc_poke(visit);
 }
 
 static void begin_on_loop(void *user) {
     struct gw_visit *visit = user;
-    const struct admission *admission = fx_call_user(visit->rpc.call);
-    fx_call_on_writable(visit->rpc.call, on_writable, visit);
-    fx_call_on_cancel(visit->rpc.call, on_cancel, visit);
+    const struct admission *admission = fx_call_user(visit->rpc->call);
+    fx_call_on_writable(visit->rpc->call, on_writable, visit);
+    fx_call_on_cancel(visit->rpc->call, on_cancel, visit);
     gw_visit_known(visit, &admission->who);
 }
 
@@ -128,20 +128,28 @@ static void busy(fx_call *call) {
     call_refuse(call, &problem);
 }
 
+/* One piece of memory: free() of the visit frees both. */
+struct rpc_visit {
+    struct gw_visit visit;
+    struct gw_rpc rpc;
+};
+
 static void begin(fx_call *call, const void *message, const struct gw_route *route) {
     const struct admission *admission = fx_call_user(call);
-    struct gw_visit *visit = fx_alloc(1, sizeof *visit);
-    if (visit) {
+    struct rpc_visit *both = fx_alloc(1, sizeof *both);
+    if (both) {
+        struct gw_visit *visit = &both->visit;
+        visit->rpc = &both->rpc;
         visit->refs = 1; /* the call's */
         visit->gateway = admission->gateway;
         visit->route = route;
         visit->front = &gw_rpc_front;
-        visit->rpc.call = call;
-        visit->rpc.message = message;
+        visit->rpc->call = call;
+        visit->rpc->message = message;
         visit->trace = *fx_call_trace(call);
         visit->begun_us = admission->begun_us;
         if (fx_loop_post(visit->gateway->loop, begin_on_loop, visit)) return;
-        free(visit);
+        free(both);
     }
     busy(call);
 }

@@ -37,12 +37,12 @@ static enum fx_send piece_send(struct gw_visit *visit, const struct piece *piece
         Fractal__V1__ChatResponse message = FRACTAL__V1__CHAT_RESPONSE__INIT;
         PIECE_FILL(&message, visit, piece);
         message.content = piece->text;
-        return fx_call_send(visit->rpc.call, &message);
+        return fx_call_send(visit->rpc->call, &message);
     }
     Fractal__V1__GenerateResponse message = FRACTAL__V1__GENERATE_RESPONSE__INIT;
     PIECE_FILL(&message, visit, piece);
     message.text = piece->text;
-    return fx_call_send(visit->rpc.call, &message);
+    return fx_call_send(visit->rpc->call, &message);
 }
 
 /* The text that waits, NUL-terminated. NULL: no memory. */
@@ -74,7 +74,7 @@ static uint32_t news_count(const struct gw_visit *visit) {
 
 /* Each in turn; NULL: nobody has any. The first message of a call needs none. */
 static struct gw_choice *next_choice(struct gw_visit *visit) {
-    struct gw_rpc *rpc = &visit->rpc;
+    struct gw_rpc *rpc = visit->rpc;
     if (!rpc->begun) return &visit->choices[0];
     for (uint32_t i = 0; i < visit->choice_count; i++) {
         struct gw_choice *choice = &visit->choices[(rpc->turn + i) % visit->choice_count];
@@ -118,8 +118,8 @@ static void piece_sent(const struct piece *piece) {
     (void)evbuffer_drain(choice->text, evbuffer_get_length(choice->text));
     gw_logprobs_drop(&choice->logprobs, (uint32_t)piece->logprobs.count);
     if (piece->reason) choice->reason = NULL;
-    choice->visit->rpc.begun = true;
-    choice->visit->rpc.turn = choice->index + 1;
+    choice->visit->rpc->begun = true;
+    choice->visit->rpc->turn = choice->index + 1;
 }
 
 static void piece_done(struct piece *piece) {
@@ -139,7 +139,7 @@ static bool choice_send(struct gw_choice *choice) {
     Fractal__V1__Usage usage = FRACTAL__V1__USAGE__INIT;
     struct piece piece;
     enum fx_send sent = FX_SEND_GONE; /* or no memory just now: the loop is to look again */
-    if (is_busy(&visit->rpc)) return false;
+    if (is_busy(visit->rpc)) return false;
     if (piece_make(choice, &piece, &usage)) sent = piece_send(visit, &piece);
     if (sent == FX_SEND_OK) piece_sent(&piece);
     piece_done(&piece);
@@ -148,7 +148,7 @@ static bool choice_send(struct gw_choice *choice) {
 }
 
 void gw_rpc_pump(struct gw_visit *visit) {
-    struct gw_rpc *rpc = &visit->rpc;
+    struct gw_rpc *rpc = visit->rpc;
     struct gw_choice *choice;
     if (!rpc->admitted) return;
     while ((choice = next_choice(visit)))
@@ -164,7 +164,7 @@ void gw_rpc_pump(struct gw_visit *visit) {
 /* -- the front -- */
 
 static bool rpc_read(struct gw_visit *visit, struct gw_problem *problem) {
-    const ProtobufCMessage *message = visit->rpc.message;
+    const ProtobufCMessage *message = visit->rpc->message;
     enum gw_kind kind;
     json_t *json;
     if (message->descriptor == &fractal__v1__inference_service_list_models_request__descriptor)
@@ -174,7 +174,7 @@ static bool rpc_read(struct gw_visit *visit, struct gw_problem *problem) {
 }
 
 static void rpc_fail(struct gw_visit *visit, const struct gw_problem *problem) {
-    struct gw_rpc *rpc = &visit->rpc;
+    struct gw_rpc *rpc = visit->rpc;
     if (!rpc->call || rpc->failed) return;
     if (!rpc->admitted) {
         gw_visit_refuse(visit, problem);
@@ -186,7 +186,7 @@ static void rpc_fail(struct gw_visit *visit, const struct gw_problem *problem) {
 }
 
 static void rpc_begin(struct gw_visit *visit) {
-    visit->rpc.admitted = true;
+    visit->rpc->admitted = true;
     gw_rpc_pump(visit);
 }
 
@@ -203,7 +203,7 @@ static void slow_cut(struct gw_visit *visit) {
 static void rpc_tokens(struct gw_choice *choice, fx_span text, const char *reason,
                        const struct gw_problem *problem) {
     struct gw_visit *visit = choice->visit;
-    if (!visit->rpc.call) return;
+    if (!visit->rpc->call) return;
     if (evbuffer_add(choice->text, text.at, text.len) != 0 || unread(visit) > GW_RPC_UNREAD_MAX) {
         slow_cut(visit);
         return;

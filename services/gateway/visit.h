@@ -93,7 +93,7 @@ struct gw_visit {
     struct gateway *gateway;
     const struct gw_route *route;
     const struct gw_front *front;
-    struct gw_rpc rpc;
+    struct gw_rpc *rpc;                 /* behind the visit; NULL: an HTTP client */
     fx_http_call *call;                 /* NULL: answered, or the client left, or gRPC */
     const struct fx_http_request *http; /* while there is a call that has not begun */
     fx_trace trace;
@@ -144,7 +144,7 @@ struct gw_route {
 
 /** Is anybody there to be answered? */
 static inline bool gw_visit_here(const struct gw_visit *visit) {
-    return visit->call || visit->rpc.call;
+    return visit->call || (visit->rpc && visit->rpc->call);
 }
 void gw_visit_ref(struct gw_visit *visit);
 void gw_visit_unref(struct gw_visit *visit);

@@ -209,8 +209,18 @@ static void do_xrange(struct source_link *link, const struct words *words) {
     if (finish) entry_put(link, gen->n, true);
 }
 
-static void do_exists(struct source_link *link, const struct words *words) {
-    put_number(link, ':', words->count == 2 && gen_of(link->source, words->at[1]));
+/* HMGET gen state n finish: 3 it runs, 4 it finished */
+static void do_hmget(struct source_link *link, const struct words *words) {
+    const struct source_gen *gen = gen_of(link->source, words->at[1]);
+    char text[16];
+    if (!gen || words->count != 5) {
+        put_text(link, "*3\r\n$-1\r\n$-1\r\n$-1\r\n");
+        return;
+    }
+    put_text(link, gen->runs ? "*3\r\n$1\r\n3\r\n" : "*3\r\n$1\r\n4\r\n");
+    (void)snprintf(text, sizeof text, "%u", gen->n);
+    put_bulk(link, fx_span_str(text));
+    put_text(link, gen->runs ? "$-1\r\n" : "$1\r\n2\r\n");
 }
 
 static void do_unknown(struct source_link *link, const struct words *words) {
@@ -229,7 +239,7 @@ static const struct {
     {"SUBSCRIBE",   do_subscribe  },
     {"UNSUBSCRIBE", do_unsubscribe},
     {"XRANGE",      do_xrange     },
-    {"EXISTS",      do_exists     },
+    {"HMGET",       do_hmget      },
     {"PING",        do_ping       },
     {"CONFIG",      do_config     },
     {"FUNCTION",    do_ok         },
