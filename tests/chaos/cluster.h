@@ -26,7 +26,7 @@ struct fault {
     int signal;       /* SIGKILL or SIGSTOP */
     const char *call; /* at this function, else while tokens flow; a gateway's is a scheduler's */
     enum proxy_when when;
-    uint32_t nth, delay_ms; /* of such calls (0 = 1); after a PASSED one */
+    uint32_t nth, delay_ms; /* of such calls, from 1; after a PASSED one */
 };
 /** A blow on its way, and what it met. */
 struct strike {

@@ -145,12 +145,25 @@ static bool trap_springs(struct proxy *proxy, enum proxy_when when) {
 
 /* -- commands -- */
 
+/* Where the arguments of a function's call begin. */
+static size_t args_at(const fx_span words[], size_t count) {
+    return count > 2 ? 3 + strtoul((const char *)words[2].at, NULL, 10) : count;
+}
+
 static void id_of(const fx_span words[], size_t count, char id[RESP_ID_LEN + 1]) {
-    size_t at = count > 2 ? 3 + strtoul((const char *)words[2].at, NULL, 10) : 0;
+    size_t at = args_at(words, count);
     *id = 0;
-    if (count < 3 || at >= count || words[at].len != RESP_ID_LEN) return;
+    if (at >= count || words[at].len != RESP_ID_LEN) return;
     memcpy(id, words[at].at, RESP_ID_LEN);
     id[RESP_ID_LEN] = 0;
+}
+
+/* Is the trap set for this call? The arguments of an append are id, epoch, first token, ... */
+static bool trap_matches(const struct proxy *proxy, const fx_span words[], size_t count) {
+    size_t first = args_at(words, count) + 2;
+    if (!proxy->armed || !is_call(words, count, proxy->trap.call)) return false;
+    return first >= count || !proxy->trap.token_min ||
+           strtoul((const char *)words[first].at, NULL, 10) >= proxy->trap.token_min;
 }
 
 static void pending_add(struct link *link, struct pending pending) {
@@ -167,7 +180,7 @@ static bool command_passes(struct proxy *proxy, struct link *link, fx_span comma
     if (count && fx_span_eq_str(words[0], "SUBSCRIBE")) link->subscriber = true;
     bool appends = is_call(words, count, "append"), finishes = is_call(words, count, "finish");
     id_of(words, count, id);
-    bool matches = proxy->armed && is_call(words, count, proxy->trap.call);
+    bool matches = trap_matches(proxy, words, count);
     if (matches && trap_springs(proxy, PROXY_BEFORE)) return false;
     if (*id && (appends || is_call(words, count, "renew"))) held_add(proxy, id)->appends |= appends;
     pending.trapped = matches && proxy->trap.when != PROXY_BEFORE;

@@ -26,7 +26,8 @@ struct proxy_trap {
     enum proxy_when when;
     uint32_t nth; /* 1: the next one */
     uint32_t delay_ms;
-    pid_t pid; /* who gets `signal` when it springs */
+    uint32_t token_min; /* of an append: its first token's number; 0: any */
+    pid_t pid;          /* who gets `signal` when it springs */
     int signal;
     _Atomic bool *once; /* shared by traps of which the first to spring is the only one; or NULL */
 };

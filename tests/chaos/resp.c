@@ -23,7 +23,7 @@ size_t resp_length(fx_span bytes) {
 }
 
 size_t resp_words(fx_span value, fx_span words[RESP_WORDS_MAX]) {
-    long long count, length;
+    long long count, length = 0;
     size_t at = line_end(value, 0, &count), n = 0;
     if (!at || value.at[0] != '*') return 0;
     for (; n < RESP_WORDS_MAX && (long long)n < count && value.at[at] == '$'; n++) {

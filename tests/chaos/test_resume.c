@@ -4,16 +4,6 @@
 
 enum { PROMPT = 60, TOKENS = 800, KILLED_AT = 500, FLOW_MS = 20000, DIES_MS = 5000 };
 
-/* The worker that has the only generation there is. */
-static struct service *holder(void) {
-    struct proxy_ids held;
-    for (uint32_t i = 0; i < SUITE_MANY; i++) {
-        proxy_held(cluster_proxy(&cluster.workers[i]), &held);
-        if (held.count) return &cluster.workers[i];
-    }
-    return NULL;
-}
-
 struct counters {
     double prefilled, decoded, logged_prefilled, logged_sampled;
 };
@@ -33,11 +23,38 @@ static void check(struct counters before, struct counters after, long long logge
                   logged, after.prefilled - before.prefilled,
                   after.logged_prefilled - before.logged_prefilled, after.decoded - before.decoded,
                   after.logged_sampled - before.logged_sampled);
-    assert_true(logged >= KILLED_AT);
+    assert_in_range(logged, KILLED_AT, TOKENS - 1);
     assert_true(after.prefilled - before.prefilled >= KILLED_AT);
     assert_true(after.logged_prefilled - before.logged_prefilled >= (double)logged - 1);
     assert_int_equal(after.decoded - before.decoded, TOKENS - logged);
     assert_int_equal(after.logged_sampled, 0);
+}
+
+static void arm(struct service *worker, uint32_t tokens) {
+    static _Atomic bool once;
+    proxy_arm(cluster_proxy(worker), &(struct proxy_trap){.call = "append",
+                                                          .when = PROXY_BEFORE,
+                                                          .nth = 1,
+                                                          .token_min = tokens + 1,
+                                                          .pid = worker->process.pid,
+                                                          .signal = SIGKILL,
+                                                          .once = &once});
+}
+
+/* Whichever worker has the only generation there is dies when so many of its tokens are logged. */
+static struct service *killed_at(uint32_t tokens, struct proxy_ids *held) {
+    struct service *workers = cluster.workers;
+    arm(&workers[0], tokens);
+    arm(&workers[1], tokens);
+    WAIT_FOR(proxy_sprung(cluster_proxy(&workers[0]), held) ||
+                 proxy_sprung(cluster_proxy(&workers[1]), held),
+             FLOW_MS, "no tokens flow");
+    bool first = proxy_sprung(cluster_proxy(&workers[0]), held);
+    struct service *killed = &workers[first ? 0 : 1];
+    proxy_disarm(cluster_proxy(&workers[first ? 1 : 0]));
+    killed->killed = true;
+    assert_true(process_wait(&killed->process, DIES_MS));
+    return killed;
 }
 
 static void logged_tokens_are_computed_not_drawn(void **state) {
@@ -48,14 +65,8 @@ static void logged_tokens_are_computed_not_drawn(void **state) {
     request_make_long(PROMPT, TOKENS, &request);
     crowd_record(&recorded, &request, 1, 1);
     crowd_ask(&client, &request, "killed");
-    WAIT_FOR(client.chunk_count >= KILLED_AT, FLOW_MS, "no tokens flow");
-    struct service *killed = holder();
-    assert_non_null(killed);
+    struct service *killed = killed_at(KILLED_AT, &held);
     struct service *other = &cluster.workers[1 - killed->number];
-    proxy_held(cluster_proxy(killed), &held);
-    process_signal(&killed->process, SIGKILL);
-    killed->killed = true;
-    assert_true(process_wait(&killed->process, DIES_MS));
     long long logged = cluster_log_entries(&held);
     struct counters before = counters_of(other);
     crowd_join_same(&client, &recorded);
