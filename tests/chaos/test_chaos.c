@@ -12,9 +12,10 @@ enum {
     FLOW_CHUNKS = 20, /* at most so many of each stream, on average, come before the blow */
     FLOW_MS = 20000,
     STRIKE_MS = 30000,
-    CAUGHT_MS = 300, /* a hint on its way when a worker died may come so late */
+    CAUGHT_US = 300000, /* a hint on its way when a worker died may come so late */
     RECLAIM_MS = 1000,
-    PATIENCE_MS = 1000, /* of a client whose gateway is silent */
+    PROMPT_TOKENS = 256, /* the longest, with its template */
+    PATIENCE_MS = 1000,  /* of a client whose gateway is silent */
 };
 
 static struct {
@@ -69,8 +70,7 @@ static double silence_ms(const struct strike *strike, const struct client *clien
     for (uint32_t i = 0; i < client->chunk_count; i++) {
         uint64_t came = client->came_us[i];
         if (came <= strike->at_us) continue;
-        if (before < strike->at_us + CAUGHT_MS * 1000 && came - before > longest)
-            longest = came - before;
+        if (before < strike->at_us + CAUGHT_US && came - before > longest) longest = came - before;
         before = came;
     }
     return (double)longest / 1000;
@@ -85,7 +85,7 @@ static double allowed_ms(const struct strike *strike, const struct client *clien
                          uint32_t count) {
     double tokens = 0;
     for (uint32_t i = 0; i < count; i++)
-        if (concerns(strike, &clients[i])) tokens += REQUEST_BODY_MAX / 8 + tokens_of(&clients[i]);
+        if (concerns(strike, &clients[i])) tokens += PROMPT_TOKENS + tokens_of(&clients[i]);
     return CLUSTER_LEASE_MS + RECLAIM_MS + tokens * run.prefill_ms;
 }
 
@@ -96,7 +96,7 @@ static void resumes_count(const struct strike *strike, const struct client *clie
         const struct client *client = &clients[i];
         if (client->opts.request->choices > 1 || !concerns(strike, client)) continue;
         double ms = silence_ms(strike, client);
-        if (ms > CAUGHT_MS) tally_resume(&run.tally, ms, allowed);
+        if (ms * 1000 > CAUGHT_US) tally_resume(&run.tally, ms, allowed);
     }
 }
 
