@@ -184,13 +184,16 @@ bool fx_redis__ask(fx_redis_conn *conn, const fx_span *words, size_t count, fx_r
     return fx_redis__conn_send(conn, &(struct fx_redis_words){words, count}, 1, &pending, err);
 }
 
+bool fx_redis__auth(fx_redis_conn *conn, fx_redis_done done, fx_error *err) {
+    const struct fx_redis_url *url = conn->url;
+    const char *user = url->user[0] ? url->user : "default";
+    fx_span words[] = {fx_span_str("AUTH"), fx_span_str(user), fx_span_str(url->password)};
+    return fx_redis__ask(conn, words, FX_COUNT(words), done, conn, err);
+}
+
 static FX_MUST bool greet(fx_redis_conn *conn, fx_error *err) {
     const struct fx_redis_url *url = conn->url;
-    if (url->password[0]) {
-        const char *user = url->user[0] ? url->user : "default";
-        fx_span words[] = {fx_span_str("AUTH"), fx_span_str(user), fx_span_str(url->password)};
-        if (!fx_redis__ask(conn, words, FX_COUNT(words), on_greeting, conn, err)) return false;
-    }
+    if (url->password[0] && !fx_redis__auth(conn, on_greeting, err)) return false;
     if (url->db) {
         char db[16];
         (void)snprintf(db, sizeof db, "%u", url->db);

@@ -79,6 +79,8 @@ void fx_redis__dial_error(const fx_redis_conn *conn, short what, fx_error *err);
 /** A command of the hand-shake; `done` gets the connection. */
 FX_MUST bool fx_redis__ask(fx_redis_conn *conn, const fx_span *words, size_t count,
                            fx_redis_done done, void *ctx, fx_error *err);
+/** AUTH as the URL says; it has a password. */
+FX_MUST bool fx_redis__auth(fx_redis_conn *conn, fx_redis_done done, fx_error *err);
 /** Is the other side a sentinel? */
 bool fx_redis__is_sentinel(const fx_redis_conn *conn);
 /** Asks it for the master, and connects to that. */

@@ -39,7 +39,12 @@ static void on_master(void *ctx, const redisReply *reply, const fx_error *err) {
     fx_redis__conn_fail(conn, &why);
 }
 
+static void on_auth(void *ctx, const redisReply *reply, const fx_error *err) {
+    (void)ctx, (void)reply, (void)err; /* a sentinel without a password says so: no matter */
+}
+
 bool fx_redis__sentinel_ask(fx_redis_conn *conn, fx_error *err) {
+    if (conn->url->password[0] && !fx_redis__auth(conn, on_auth, err)) return false;
     fx_span words[] = {fx_span_str("SENTINEL"), fx_span_str("GET-MASTER-ADDR-BY-NAME"),
                        fx_span_str(conn->url->master)};
     return fx_redis__ask(conn, words, FX_COUNT(words), on_master, conn, err);

@@ -1,5 +1,6 @@
-/* A master, its replica and three sentinels: the master is killed while generations run. The
- * services find the new one, what had not been replicated is put back, and every text is exact. */
+/* A master, its replica and three sentinels, all but one sentinel with a password: the master is
+ * killed while generations run. The services find the new one, what had not been replicated is put
+ * back, and every text is exact. */
 #include <hiredis/hiredis.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -14,6 +15,8 @@ enum {
     FAILOVERS = 2,
 };
 #define MASTER "fractal"
+#define PASSWORD "p@ss"
+#define PASSWORD_ESCAPED "p%%40ss" /* for printf */
 
 static uint16_t ports[PORTS];
 static struct redis_fixture servers[2];
@@ -22,9 +25,12 @@ static char folders[SENTINELS][64], url[256];
 
 static redisContext *dial(uint16_t port) {
     redisContext *redis = redisConnect("127.0.0.1", port);
-    if (redis && !redis->err) return redis;
-    redisFree(redis);
-    return NULL;
+    if (!redis || redis->err) {
+        if (redis) redisFree(redis);
+        return NULL;
+    }
+    freeReplyObject(redisCommand(redis, "AUTH " PASSWORD)); /* one sentinel wants none */
+    return redis;
 }
 
 /* The first element of an answer, or the answer; "" when there is none. */
@@ -44,15 +50,33 @@ static bool says(uint16_t port, const char *command, const char *want) {
     return strcmp(out, want) == 0;
 }
 
+/* Has all that its master had when it began. */
+static bool is_in_sync(uint16_t port) {
+    char out[2048];
+    ask(port, "INFO replication", out, sizeof out);
+    return strstr(out, "role:slave") && strstr(out, "master_link_status:up");
+}
+
 static void server_start(uint32_t number, bool first) {
     char port[8], master[32];
     (void)snprintf(port, sizeof port, "%u", ports[number]);
     (void)snprintf(master, sizeof master, "%u", ports[1 - number]);
-    const char *const alone[] = {"--port", port, "--bind", "127.0.0.1", NULL};
-    const char *const replica[] = {
-        "--port",      port,        "--bind", "127.0.0.1",
-        "--replicaof", "127.0.0.1", master,   "--repl-diskless-sync-delay",
-        "0",           NULL};
+    const char *const alone[] = {"--port", port,           "--bind", "127.0.0.1", "--requirepass",
+                                 PASSWORD, "--masterauth", PASSWORD, NULL};
+    const char *const replica[] = {"--port",
+                                   port,
+                                   "--bind",
+                                   "127.0.0.1",
+                                   "--requirepass",
+                                   PASSWORD,
+                                   "--masterauth",
+                                   PASSWORD,
+                                   "--replicaof",
+                                   "127.0.0.1",
+                                   master,
+                                   "--repl-diskless-sync-delay",
+                                   "0",
+                                   NULL};
     const char *const *args = number ? replica : alone;
     if (first)
         redis_fixture_start(&servers[number], args);
@@ -71,8 +95,11 @@ static void sentinel_start(uint32_t number) {
                   "port %u\nbind 127.0.0.1\ndir %s\n"
                   "sentinel monitor " MASTER " 127.0.0.1 %u 2\n"
                   "sentinel down-after-milliseconds " MASTER " 1000\n"
-                  "sentinel failover-timeout " MASTER " 4000\n",
-                  ports[2 + number], folders[number], ports[0]);
+                  "sentinel failover-timeout " MASTER " 4000\n"
+                  "sentinel auth-pass " MASTER " " PASSWORD "\n"
+                  "sentinel sentinel-pass " PASSWORD "\n%s",
+                  ports[2 + number], folders[number], ports[0],
+                  number < SENTINELS - 1 ? "requirepass " PASSWORD "\n" : "");
     assert_int_equal(fclose(file), 0);
     struct process_env env = {0};
     process_env_put(&env, "PATH=%s", getenv("PATH"));
@@ -99,11 +126,12 @@ static void start(void) {
     free_ports(ports, PORTS);
     server_start(0, true);
     server_start(1, true);
-    WAIT_FOR(says(ports[1], "ROLE", "slave"), STEP_MS, "no replica");
+    WAIT_FOR(is_in_sync(ports[1]), STEP_MS, "no replica");
     for (uint32_t i = 0; i < SENTINELS; i++)
         sentinel_start(i);
     WAIT_FOR(sentinels_agree(), STEP_MS, "the sentinels do not find each other");
-    len = (size_t)snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%u", ports[PORTS - 1]);
+    len = (size_t)snprintf(url, sizeof url, "redis+sentinel://:" PASSWORD_ESCAPED "@127.0.0.1:%u",
+                           ports[PORTS - 1]);
     for (uint32_t i = 0; i < SENTINELS; i++)
         len += (size_t)snprintf(url + len, sizeof url - len, ",127.0.0.1:%u", ports[2 + i]);
     (void)snprintf(url + len, sizeof url - len, "/" MASTER);
@@ -130,7 +158,7 @@ static void a_failover(void **state) {
     for (uint32_t i = 0; i < FAILOVERS; i++) {
         auto_herd got = {0};
         uint32_t master = master_number();
-        WAIT_FOR(says(ports[1 - master], "ROLE", "slave"), STEP_MS, "no replica");
+        WAIT_FOR(is_in_sync(ports[1 - master]), STEP_MS, "no replica");
         herd_send(&got, suite, 0, LONGS, LONG);
         herd_until(&got, 3);
         redis_fixture_kill(&servers[master]);
@@ -140,7 +168,7 @@ static void a_failover(void **state) {
         for (uint32_t j = 0; suite_service(suite, j); j++)
             suite_await_ready(suite_service(suite, j));
         server_start(master, false);
-        WAIT_FOR(says(ports[master], "ROLE", "slave"), STEP_MS, "the old master is no replica");
+        WAIT_FOR(is_in_sync(ports[master]), STEP_MS, "the old master is no replica");
     }
 }
 

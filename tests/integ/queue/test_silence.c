@@ -4,7 +4,7 @@
 #include "common/base/clock.h"
 #include "tests/integ/queue/rig.h"
 
-enum { LEASE_MS = 1500, STEP_MS = 20, SILENCE_MS = 2500, PATIENCE_MS = 20000 };
+enum { LEASE_MS = 1500, STEP_MS = 20, SILENCE_MS = 1800, PATIENCE_MS = 20000 };
 
 /* Reclaims by both clients until one has taken something back; how long that took. */
 static uint64_t reclaimed_after(struct rig *rig) {
