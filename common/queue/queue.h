@@ -172,9 +172,9 @@ typedef void (*fx_queue_on_count)(void *ctx, const struct fx_count_result *resul
  *  free slots. Any number of callers at once. */
 FX_MUST bool fx_queue_dispatch(fx_queue *queue, uint32_t model, fx_queue_on_count done, void *ctx,
                                fx_error *err);
-/** Takes back expired leases of a model: queued again with epoch + 1, or ended. To be called twice
- *  a second at least: when Redis heard none for 1.5 s it was away, or stood still, and nothing
- *  expires until one lease later. */
+/** Takes back expired leases of a model: queued again with epoch + 1, or ended. To be called at
+ * least four times a lease: when Redis heard none for half of one, it was away or stood still, and
+ * nothing expires until one lease later. */
 FX_MUST bool fx_queue_reclaim(fx_queue *queue, uint32_t model, fx_queue_on_count done, void *ctx,
                               fx_error *err);
 
