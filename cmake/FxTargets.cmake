@@ -40,11 +40,12 @@ function(fx_add_service name)
   set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 endfunction()
 
-# fx_add_test(path/test_x.c LABELS unit [TIMEOUT s] [DEPS fx_base ...] [ARGS ...] [LINK opts])
+# fx_add_test(path/test_x.c LABELS unit [TIMEOUT s] [DEPS fx_base ...] [BY script] [ARGS ...]
+#   [LINK opts])
 # One binary a file; the test's name is the path without .c. ./fractal test runs ctest with twice as
 # many jobs as there are cores, and a test takes two of them.
 function(fx_add_test source)
-  cmake_parse_arguments(arg "" "TIMEOUT" "LABELS;DEPS;ARGS;LINK;ENV" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;BY" "LABELS;DEPS;ARGS;LINK;ENV" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -56,7 +57,7 @@ function(fx_add_test source)
   target_compile_definitions(${target} PRIVATE FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
     FX_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  add_test(NAME ${test_name} COMMAND ${target} ${arg_ARGS})
+  add_test(NAME ${test_name} COMMAND ${arg_BY} $<TARGET_FILE:${target}> ${arg_ARGS})
   set_tests_properties(${test_name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
     ENVIRONMENT "${arg_ENV}" PROCESSORS 2)
 endfunction()

@@ -181,7 +181,8 @@ end
 local function end_generation(k, g, state, reason, detail)
   call('XADD', k.log, string.format('%.0f-1', g.n), 'f', reason, 'd', detail)
   call('HSET', k.gen, 'state', state, 'finish', reason)
-  call('HDEL', k.gen, 'task')
+  -- fx2_submit kept no `about`: those who come back read the task then.
+  if (call('HGET', k.gen, 'about') or '') ~= '' then call('HDEL', k.gen, 'task') end
   call('EXPIRE', k.log, g.retain)
   call('EXPIRE', k.gen, g.retain)
   call('PUBLISH', k.hint, string.format('%.0f %d ', g.n + 1, reason) .. detail)
@@ -634,6 +635,14 @@ end
 
 -- ---- beat: KEYS alive workers figures   ARGV worker record sched model figures
 
+-- fx2_beat knows of no figures, and leaves those of the workers it forgets.
+local function forget_figures(keys)
+  if call('HLEN', keys[3]) <= call('HLEN', keys[2]) then return end
+  for _, worker in ipairs(call('HKEYS', keys[3])) do
+    if call('HEXISTS', keys[2], worker) == 0 then call('HDEL', keys[3], worker) end
+  end
+end
+
 local function beat(keys, args)
   local now, known = now_ms(), call('HGET', keys[2], args[1])
   for _, dead in ipairs(call('ZRANGEBYSCORE', keys[1], '-inf', now - WORKER_KEPT_MS)) do
@@ -641,6 +650,7 @@ local function beat(keys, args)
     call('HDEL', keys[2], dead)
     call('HDEL', keys[3], dead)
   end
+  forget_figures(keys)
   if not known and call('ZCARD', keys[1]) >= WORKERS_MAX then
     return redis.error_reply('OOM too many workers of this model')
   end

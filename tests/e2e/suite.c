@@ -90,7 +90,8 @@ void suite_service_start(struct suite *suite, struct service *service) {
     if (!service->port) service->port = ports[1];
     service->grpc = strcmp(service->program, "gateway") == 0 ? ports[2] : service->port;
     struct process_env env = env_of(suite, service);
-    (void)snprintf(path, sizeof path, "%s/fractal-%s", FX_BIN_DIR, service->program);
+    (void)snprintf(path, sizeof path, "%s/fractal-%s", service->bin ? service->bin : FX_BIN_DIR,
+                   service->program);
     (void)snprintf(name, sizeof name, "%s-%u", service->program, service->number);
     process_start(&service->process, name,
                   &(struct process_opts){.args = WORDS(path), .env = &env});

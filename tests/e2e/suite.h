@@ -25,6 +25,7 @@ struct suite_opts {
 
 struct service {
     const char *program; /* "worker", ... */
+    const char *bin;     /* the folder of its program; NULL: this build's */
     uint32_t number;
     struct process process;
     uint16_t port, admin; /* gRPC (gateway: HTTP); /livez /readyz /metrics */

@@ -5,9 +5,9 @@ target_compile_definitions(fx_test_suite PRIVATE FX_SOURCE_DIR="${CMAKE_SOURCE_D
   FX_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
 target_link_libraries(fx_test_suite PUBLIC fx_test_queue fx_llhttp Jansson::Jansson cmocka)
 
-# fx_add_e2e(NAME TIMEOUT): e2e/test_NAME.c, over a suite; its programs are built with it.
+# fx_add_e2e(NAME TIMEOUT DEPS...): e2e/test_NAME.c, over a suite; its programs are built with it.
 function(fx_add_e2e name timeout)
-  fx_add_test(e2e/test_${name}.c LABELS e2e TIMEOUT ${timeout} DEPS fx_test_suite)
+  fx_add_test(e2e/test_${name}.c LABELS e2e TIMEOUT ${timeout} DEPS fx_test_suite ${ARGN})
   set_tests_properties(e2e/test_${name} PROPERTIES RESOURCE_LOCK e2e PROCESSORS 4)
   add_dependencies(e2e_test_${name} fractal-tenant fractal-slicer fractal-scheduler fractal-worker
     fractal-gateway fractal-cli)
@@ -39,3 +39,8 @@ add_test(NAME e2e/test_launcher COMMAND timeout --kill-after=25 270
 set_tests_properties(e2e/test_launcher PROPERTIES LABELS e2e TIMEOUT 300 RESOURCE_LOCK e2e
   PROCESSORS 4)
 fx_add_e2e(hang_up 180)
+
+# Restarts under load; this version's services beside those of the one before it.
+fx_add_e2e(rolling 120 fx_test_chaos)
+fx_add_e2e(skew 600 fx_test_chaos BY ${CMAKE_SOURCE_DIR}/tests/e2e/previous.sh)
+set_tests_properties(e2e/test_skew PROPERTIES LABELS "e2e;skew" SKIP_RETURN_CODE 77)

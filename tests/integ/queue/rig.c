@@ -95,7 +95,8 @@ struct fx_submit rig_submission(uint32_t n, uint64_t tenant) {
                               .seed = 18446744073709551000u + n,
                               .prompt_tokens = 10,
                               .expected_tokens = 90,
-                              .task = fx_span_str("task")};
+                              .task = fx_span_str("task"),
+                              .about = fx_span_str("about")};
 }
 
 struct fx_submit_result rig_submit_as(struct rig *rig, const struct fx_submit *submit) {

@@ -27,7 +27,6 @@ static struct described describe(struct rig *rig, uint32_t n) {
 
 static void submit(struct rig *rig) {
     struct fx_submit submission = rig_submission(1, 5);
-    submission.about = fx_span_str("about");
     assert_int_equal(rig_submit_as(rig, &submission).status, FX_QUEUE_OK);
 }
 
@@ -42,21 +41,33 @@ static void a_waiting_one_has_its_task(struct rig *rig) {
     assert_string_equal(got.task, "task");
 }
 
-static void an_ended_one_has_what_stays_of_it(struct rig *rig) {
+/* Of three tokens. */
+static void run_to_its_end(struct rig *rig) {
     const uint32_t tokens[] = {4, 5, 6};
     rig_beat(rig, "w", 8);
-    submit(rig);
     (void)rig_dispatch(rig);
     assert_int_equal(rig_pull(rig, "w", 1).count, 1);
     (void)rig_append(rig, 1, 1, 1, tokens, 3);
     assert_int_equal(describe(rig, 1).about.tokens, 3);
     (void)rig_finish(rig, 1, 1, 3, FX_FINISH_LENGTH);
+}
+
+static void an_ended_one_has_what_stays_of_it(struct rig *rig) {
+    submit(rig);
+    run_to_its_end(rig);
     struct described got = describe(rig, 1);
     assert_int_equal(got.about.state, FX_GEN_FINISHED);
     assert_int_equal(got.about.finish, FX_FINISH_LENGTH);
     assert_int_equal(got.about.tokens, 3);
     assert_string_equal(got.task, "about");
     assert_in_range(rig_int(rig, "TTL fx:{m7}:gen:ab000000000000000000000000000001"), 90, 100);
+}
+
+static void one_of_fx2_keeps_its_task(struct rig *rig) {
+    submit(rig);
+    assert_int_equal(rig_int(rig, "HDEL fx:{m7}:gen:ab000000000000000000000000000001 about"), 1);
+    run_to_its_end(rig);
+    assert_string_equal(describe(rig, 1).task, "task");
 }
 
 static void a_cancelled_one_says_so(struct rig *rig) {
@@ -75,6 +86,7 @@ static void an_unknown_one_is_not_found(struct rig *rig) {
 static const struct rig_row rows[] = {
     {"a waiting one has its task",        a_waiting_one_has_its_task       },
     {"an ended one has what stays of it", an_ended_one_has_what_stays_of_it},
+    {"one of fx2 keeps its task",         one_of_fx2_keeps_its_task        },
     {"a cancelled one says so",           a_cancelled_one_says_so          },
     {"an unknown one is not found",       an_unknown_one_is_not_found      },
 };

@@ -187,6 +187,15 @@ static void the_deads_figures_go(struct rig *rig) {
     assert_int_equal(rig_int(rig, "HLEN fx:{m7}:figures"), 0);
 }
 
+/* fx2_beat, of an old scheduler, forgets a worker and not its figures. */
+static void figures_without_a_worker_go(struct rig *rig) {
+    (void)beat_and_read(rig, fx_span_str("1"), true);
+    (void)rig_int(rig, "HSET fx:{m7}:figures v old");
+    (void)beat_and_read(rig, fx_span_str("2"), true);
+    assert_int_equal(rig_int(rig, "HLEN fx:{m7}:figures"), 1);
+    assert_int_equal(rig_int(rig, "HEXISTS fx:{m7}:figures w"), 1);
+}
+
 static void too_many_figures(struct rig *rig) {
     static uint8_t bytes[FX_QUEUE_FIGURES_MAX + 1];
     fx_error err = {0};
@@ -239,19 +248,20 @@ static void too_many_calls(struct rig *rig) {
 }
 
 static const struct rig_row rows[] = {
-    {"empty",                      empty                     },
-    {"adds up workers",            adds_up_workers           },
-    {"a worker may grow",          a_worker_may_grow         },
-    {"the dead are forgotten",     the_dead_are_forgotten    },
-    {"too many workers",           too_many_workers          },
-    {"bad beats",                  bad_beats                 },
-    {"forgets models",             forgets_models            },
-    {"lists models",               lists_models              },
-    {"tells each worker",          tells_each_worker         },
-    {"keeps figures",              keeps_figures             },
-    {"the dead's figures go",      the_deads_figures_go      },
-    {"too many figures",           too_many_figures          },
-    {"freed with calls in flight", freed_with_calls_in_flight},
-    {"too many calls",             too_many_calls            },
+    {"empty",                       empty                      },
+    {"adds up workers",             adds_up_workers            },
+    {"a worker may grow",           a_worker_may_grow          },
+    {"the dead are forgotten",      the_dead_are_forgotten     },
+    {"too many workers",            too_many_workers           },
+    {"bad beats",                   bad_beats                  },
+    {"forgets models",              forgets_models             },
+    {"lists models",                lists_models               },
+    {"tells each worker",           tells_each_worker          },
+    {"keeps figures",               keeps_figures              },
+    {"the dead's figures go",       the_deads_figures_go       },
+    {"figures without a worker go", figures_without_a_worker_go},
+    {"too many figures",            too_many_figures           },
+    {"freed with calls in flight",  freed_with_calls_in_flight },
+    {"too many calls",              too_many_calls             },
 };
 RIG_MAIN(rows)
