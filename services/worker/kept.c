@@ -37,11 +37,11 @@ void io_kept_free(worker_io *io, struct gen *gen) {
 
 /* The oldest make room; what is just being sent again does not. */
 static bool room(worker_io *io, size_t bytes) {
-    struct gen *oldest;
     if (bytes > IO_KEPT_BYTES_MAX) return false;
-    while (io->kept_bytes + bytes > IO_KEPT_BYTES_MAX) {
-        oldest = TAILQ_FIRST(&io->kept);
-        if (!oldest || !oldest->finished || oldest->calls) return false;
+    for (struct gen *oldest = TAILQ_FIRST(&io->kept), *next;
+         oldest && io->kept_bytes + bytes > IO_KEPT_BYTES_MAX; oldest = next) {
+        if (!oldest->finished || oldest->calls) return false;
+        next = TAILQ_NEXT(oldest, entry);
         io_kept_free(io, oldest);
         status_add(io->opts.status, STATUS_KEPT_DROPPED, 1);
     }
@@ -118,16 +118,22 @@ static bool fsync_pending(const redisReply *reply) {
            !memmem(text.at, text.len, none, sizeof(none) - 1);
 }
 
+/* Was its finish acknowledged long enough before Redis was asked? */
+static bool is_safe(const worker_io *io, const struct gen *gen) {
+    return gen->finished && !gen->calls && gen->finished_ms + KEPT_MS <= io->kept_asked_ms;
+}
+
 /* A Redis that does not tell (no AOF, INFO forbidden) is trusted after the 3 s. */
 static void on_persistence(void *ctx, const redisReply *reply, const fx_error *err) {
     worker_io *io = ctx;
-    struct gen *oldest;
+    struct gen *next;
     io->kept_asking = false;
     if (err && err->code != FX_PERMISSION_DENIED && err->code != FX_INTERNAL) return;
     if (fsync_pending(reply)) return;
-    while ((oldest = TAILQ_FIRST(&io->kept)) && oldest->finished && !oldest->calls &&
-           oldest->finished_ms + KEPT_MS <= io->kept_asked_ms)
-        io_kept_free(io, oldest);
+    for (struct gen *gen = TAILQ_FIRST(&io->kept); gen && is_safe(io, gen); gen = next) {
+        next = TAILQ_NEXT(gen, entry);
+        io_kept_free(io, gen);
+    }
 }
 
 void io_kept_tick(worker_io *io, uint64_t now_ms) {
