@@ -145,6 +145,10 @@ bool stand_load(struct stand *stand, struct load_opts opts, struct load_result *
     if (ok && (out->failed || out->wrong))
         ok = fx_fail(err, FX_DATA_LOSS, "%llu answers failed, %llu of them had wrong letters: %s",
                      (unsigned long long)out->failed, (unsigned long long)out->wrong, out->why);
+    if (ok && stand->source_opts.times->odd)
+        ok = fx_fail(err, FX_FAILED_PRECONDITION,
+                     "the gateway asked the token source what it does not know: figures of other "
+                     "work than a real one's");
     if (!ok) log_show(stand);
     return ok;
 }

@@ -23,6 +23,7 @@ enum {
 
 /** Shared with the client: when token n of a stream was published, CLOCK_MONOTONIC in ns. */
 struct source_times {
+    atomic_bool odd; /* the source was asked what it does not know: the figures are none */
     _Atomic uint64_t ns[SOURCE_TIMES_STREAMS][SOURCE_TIMES_TOKENS];
 };
 
