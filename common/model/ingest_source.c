@@ -57,7 +57,7 @@ static FX_MUST bool open_shards(const char *folder, json_t *map, struct fx_sourc
 
 static FX_MUST bool open_index(const char *folder, const char *path, struct fx_source *source,
                                fx_error *err) {
-    static const struct fx_json_limits limits = {8, FX_SAFETENSORS_TENSORS_MAX * 4};
+    static const struct fx_json_limits limits = {8, (size_t)4 * FX_SAFETENSORS_TENSORS_MAX};
     fx_auto_bytes text = {0};
     fx_auto(json_t) root = NULL;
     if (!fx_file__read(path, INDEX_BYTES_MAX, &text, err) ||

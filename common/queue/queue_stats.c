@@ -172,8 +172,9 @@ static void on_models(fx_queue_call *call, const redisReply *reply, const fx_err
     fx_queue__end(call);
     if (!err)
         for (size_t i = 0; fx_queue__is_array(reply, i + 2) && count < FX_QUEUE_MODELS_MAX; i += 2)
-            models[count++] = (struct fx_queue_model){(uint32_t)fx_queue__item(reply, i),
-                                                      reply->element[i + 1]->str};
+            if (fx_queue__text(reply, i + 1).len) /* else the number of nothing */
+                models[count++] = (struct fx_queue_model){(uint32_t)fx_queue__item(reply, i),
+                                                          reply->element[i + 1]->str};
     done(ctx, err ? NULL : models, count, err);
 }
 
