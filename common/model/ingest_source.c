@@ -18,7 +18,7 @@ static FX_MUST bool open_file(const char *folder, const char *name, struct fx_so
 }
 
 static FX_MUST bool reserve_files(struct fx_source *source, size_t count, fx_error *err) {
-    source->files = fx_alloc(count, sizeof *source->files);
+    source->files = fx_alloc(count, sizeof(fx_safetensors *));
     return source->files || fx_fail(err, FX_RESOURCE_EXHAUSTED, "memory for %zu files", count);
 }
 
