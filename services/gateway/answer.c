@@ -254,6 +254,7 @@ static void stream_tokens(struct gw_choice *choice, fx_span text, const char *re
         reason = NULL;
         gw_logprobs_clear(&choice->logprobs);
     }
+    gw_place_move(choice, reason != NULL);
     news_send(visit, &(struct news){.visit = visit,
                                     .piece = piece_of(choice, text, reason),
                                     .last = last,
@@ -281,8 +282,12 @@ static void http_tokens(struct gw_choice *choice, fx_span text, const char *reas
     (choice->visit->request.stream ? stream_tokens : whole_tokens)(choice, text, reason, problem);
 }
 
-const struct gw_front gw_http_front = {gw_http_read, gw_http_refuse, http_begin, http_tokens,
-                                       http_fail};
+const struct gw_front gw_http_front = {.read = gw_http_read,
+                                       .refuse = gw_http_refuse,
+                                       .begin = http_begin,
+                                       .tokens = http_tokens,
+                                       .fail = http_fail,
+                                       .status = gw_status_reply};
 
 static void no_memory(struct gw_visit *visit) {
     struct gw_problem problem;
@@ -308,9 +313,8 @@ static FX_MUST bool had_skip(struct gw_choice *choice, struct fx_gen_tokens *tok
     return true;
 }
 
-void gw_answer_tokens(struct gw_choice *choice, const struct fx_gen_tokens *news) {
+static void take(struct gw_choice *choice, struct fx_gen_tokens tokens) {
     struct gw_visit *visit = choice->visit;
-    struct fx_gen_tokens tokens = *news;
     struct gw_problem problem;
     bool failed;
     size_t one = fx_detok_room(visit->model.vocab->tokenizer);
@@ -327,4 +331,25 @@ void gw_answer_tokens(struct gw_choice *choice, const struct fx_gen_tokens *news
     const char *reason = reason_of(&tokens, &problem, &failed);
     visit->front->tokens(choice, (fx_span){text.at, text.len}, reason, failed ? &problem : NULL);
     if (failed) gw_generation_gone(visit); /* with the choices that still run */
+}
+
+/* The first tokens of the news, as many as the front takes at once, which it loses. */
+static struct fx_gen_tokens cut(const struct gw_visit *visit, struct fx_gen_tokens *news) {
+    struct fx_gen_tokens first = *news;
+    uint32_t max = visit->request.logprobs ? visit->front->logprobs_max : 0;
+    if (!max || news->count <= max) return first;
+    first.count = max;
+    first.finish = FX_FINISH_NONE;
+    news->tokens += max;
+    news->count -= max;
+    if (news->logprobs) news->logprobs += max;
+    return first;
+}
+
+void gw_answer_tokens(struct gw_choice *choice, const struct fx_gen_tokens *tokens) {
+    struct fx_gen_tokens rest = *tokens, first;
+    do {
+        first = cut(choice->visit, &rest);
+        take(choice, first);
+    } while (first.tokens != rest.tokens && !choice->visit->given_up);
 }

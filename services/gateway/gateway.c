@@ -250,13 +250,14 @@ void gateway_drain_check(void *user) {
 /* The generation of a stream goes on: another gateway has the rest. */
 static void hand_over(struct gw_visit *visit) {
     struct gw_problem problem;
+    bool is_stream = visit->rpc || (visit->call && visit->request.stream);
     gw_problem_set(&problem, GW_SHUTTING_DOWN, NULL, "the gateway is shutting down");
-    if (visit->call && visit->request.stream) {
+    if (is_stream) {
         visit->keeps = true;
         gw_problem_set(&problem, GW_SHUTTING_DOWN, NULL,
-                       "the gateway is shutting down; the answer goes on: "
-                       "GET /v1/generations/%s/events",
-                       visit->answer.id);
+                       "the gateway is shutting down; the answer goes on: %sGET "
+                       "/v1/generations/%s/events",
+                       visit->call ? "" : "Follow, or ", visit->answer.id);
     }
     gw_generation_fail(visit, &problem);
 }

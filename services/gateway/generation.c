@@ -29,6 +29,7 @@ static void choice_done(struct gw_choice *choice) {
     fx_stops_free(choice->stops);
     gw_logprobs_done(&choice->logprobs);
     if (choice->text) evbuffer_free(choice->text);
+    free(choice->parts.at);
 }
 
 void gw_generation_done(struct gw_visit *visit) {

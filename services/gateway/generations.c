@@ -74,7 +74,7 @@ static void on_first(void *ctx, const struct fx_gen_about *about, const fx_error
     gw_visit_unref(visit); /* the question's */
 }
 
-static void describe(struct gw_visit *visit, void (*found)(struct gw_visit *visit)) {
+void gw_rejoin_describe(struct gw_visit *visit, void (*found)(struct gw_visit *visit)) {
     struct gw_problem problem;
     fx_error err = {0};
     struct gw_rejoin *rejoin = visit->rejoin = fx_alloc(1, sizeof *rejoin);
@@ -110,8 +110,7 @@ static const char *state_name(enum fx_gen_state state) {
     }
 }
 
-/* Of all choices: failed or cancelled if one is, finished if all are, running if one has begun. */
-static enum fx_gen_state state_of(const struct gw_visit *visit) {
+enum fx_gen_state gw_rejoin_state(const struct gw_visit *visit) {
     const struct gw_rejoin *rejoin = visit->rejoin;
     uint32_t finished = 0, begun = 0;
     for (uint32_t i = 0; i < visit->request.n; i++) {
@@ -146,7 +145,7 @@ void gw_status_open(const struct gw_visit *visit, fx_buf *out) {
     fx_json_put(out, ",\"model\":");
     fx_json_put_text(out, visit->rejoin->model);
     fx_json_put(out, ",\"status\":");
-    fx_json_put_text(out, state_name(state_of(visit)));
+    fx_json_put_text(out, state_name(gw_rejoin_state(visit)));
     fx_json_put(out, ",\"prompt_tokens\":");
     fx_json_put_u64(out, visit->prompt.len);
     fx_json_put(out, ",\"choices\":[");
@@ -161,7 +160,7 @@ void gw_status_close(fx_buf *out) {
     fx_json_put(out, "}");
 }
 
-static void status_reply(struct gw_visit *visit) {
+void gw_status_reply(struct gw_visit *visit) {
     uint8_t json[8 * 1024]; /* names and the numbers of 16 choices fit */
     fx_buf out = {json, 0, sizeof json};
     gw_status_open(visit, &out);
@@ -193,7 +192,7 @@ static void on_no_model(void *ctx, const struct gw_problem *problem) {
     gw_visit_refuse(ctx, problem);
 }
 
-static void follow(struct gw_visit *visit) {
+void gw_rejoin_follow(struct gw_visit *visit) {
     visit->waiter = (struct gw_models_waiter){
         .name = visit->rejoin->model, .ctx = visit, .found = on_model, .refused = on_no_model};
     gw_models_want(visit->gateway->models, &visit->waiter);
@@ -201,14 +200,14 @@ static void follow(struct gw_visit *visit) {
 
 /* The answer is in the status of one that finished. */
 static void status_found(struct gw_visit *visit) {
-    if (state_of(visit) == FX_GEN_FINISHED)
-        follow(visit);
+    if (gw_rejoin_state(visit) == FX_GEN_FINISHED)
+        gw_rejoin_follow(visit);
     else
-        status_reply(visit);
+        gw_status_reply(visit);
 }
 
 void gw_serve_status(struct gw_visit *visit) {
-    describe(visit, status_found);
+    gw_rejoin_describe(visit, status_found);
 }
 
 /* -- its events -- */
@@ -246,7 +245,7 @@ static void events_found(struct gw_visit *visit) {
     visit->request.stream = true;
     visit->request.include_usage =
         fx_span_eq_str(query_find(visit->http->query, "include_usage"), "true");
-    follow(visit);
+    gw_rejoin_follow(visit);
 }
 
 void gw_serve_events(struct gw_visit *visit) {
@@ -256,7 +255,7 @@ void gw_serve_events(struct gw_visit *visit) {
         gw_visit_refuse(visit, &problem);
         return;
     }
-    describe(visit, events_found);
+    gw_rejoin_describe(visit, events_found);
 }
 
 /* -- its cancel -- */
@@ -277,7 +276,7 @@ static void on_cancelled(void *ctx, const struct fx_gen_info *info, const fx_err
 static void cancel_found(struct gw_visit *visit) {
     struct gw_rejoin *rejoin = visit->rejoin;
     fx_error err = {0};
-    rejoin->found = status_reply;
+    rejoin->found = visit->front->status;
     rejoin->asked = visit->request.n;
     gw_count(&visit->gateway->metrics.cancelled, 1);
     for (uint32_t i = 0; i < visit->request.n; i++) {
@@ -290,5 +289,5 @@ static void cancel_found(struct gw_visit *visit) {
 }
 
 void gw_serve_cancel(struct gw_visit *visit) {
-    describe(visit, cancel_found);
+    gw_rejoin_describe(visit, cancel_found);
 }

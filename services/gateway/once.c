@@ -1,5 +1,6 @@
-/* Idempotency-Key: a POST that comes again, to whichever gateway, is the same generation. The key's
- * record is `fx:{t<tenant>}:once:<its SHA-256>`: the id of the answer and the SHA-256 of the body.
+/* Idempotency-Key: a request that comes again, to whichever gateway, is the same generation. The
+ * key's record is `fx:{t<tenant>}:once:<its SHA-256>`: the id of the answer and the SHA-256 of the
+ * body.
  */
 #include <stdio.h>
 #include "common/base/hash.h"
@@ -18,15 +19,14 @@ static bool is_printable(fx_span text) {
     return true;
 }
 
-bool gw_once_read(struct gw_visit *visit, struct gw_problem *problem) {
-    fx_span key = fx_http_header(visit->http, "idempotency-key");
+bool gw_once_read(struct gw_visit *visit, fx_span key, fx_span body, struct gw_problem *problem) {
     if (!key.at) return true;
     if (!key.len || key.len > KEY_BYTES_MAX || !is_printable(key))
         return gw_refuse(problem, GW_BAD_VALUE, "idempotency-key",
                          "must be 1 to %d printable characters without a space", KEY_BYTES_MAX);
     visit->once.asked = true;
     fx_sha256(key, visit->once.key);
-    fx_sha256(visit->http->body, visit->once.body);
+    fx_sha256(body, visit->once.body);
     return true;
 }
 

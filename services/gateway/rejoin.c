@@ -124,12 +124,16 @@ bool gw_places_read(fx_span text, struct gw_place *out, uint32_t count) {
     return text.len == 0;
 }
 
+void gw_place_move(struct gw_choice *choice, bool end) {
+    if (choice->had.after < choice->tokens) choice->had.after = choice->tokens;
+    choice->had.end |= end;
+}
+
 void gw_places_write(const struct gw_visit *visit, fx_buf *out) {
     for (uint32_t i = 0; i < visit->choice_count; i++) {
-        const struct gw_choice *choice = &visit->choices[i];
-        uint32_t had = choice->had.after;
+        const struct gw_place *had = &visit->choices[i].had;
         if (i) fx_json_put(out, ",");
-        fx_json_put_u64(out, choice->tokens > had ? choice->tokens : had);
-        if (choice->had.end || choice->reason) fx_json_put(out, "e");
+        fx_json_put_u64(out, had->after);
+        if (had->end) fx_json_put(out, "e");
     }
 }

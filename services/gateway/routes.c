@@ -213,7 +213,8 @@ void gw_visit_stream_end(struct gw_visit *visit) {
 
 bool gw_http_read(struct gw_visit *visit, struct gw_problem *problem) {
     if (!visit->route->kind) return true;
-    if (!gw_once_read(visit, problem)) return false;
+    fx_span key = fx_http_header(visit->http, "idempotency-key");
+    if (!gw_once_read(visit, key, visit->http->body, problem)) return false;
     if (!gw_request_parse(visit->route->kind, visit->http->body, &visit->request, problem))
         return false;
     fx_http_call_drop_body(visit->call);

@@ -8,7 +8,7 @@
 
 enum {
     ARENA_REST = 256 * 1024, /* of a call, over its message */
-    SMALL_BYTES = 64 * 1024, /* a request that names no more than a model */
+    SMALL_BYTES = 64 * 1024, /* a request that names no more than a model or an answer */
     HEADER_NAME_MAX = 48,
 };
 
@@ -177,7 +177,7 @@ static void admit_on_loop(void *user) {
 static FX_MUST bool is_plausible(fx_call *call, const struct gw_process *process, fx_span *key,
                                  struct gw_problem *problem) {
     if (process->draining)
-        return gw_refuse(problem, GW_UNAVAILABLE, NULL, "the gateway is shutting down");
+        return gw_refuse(problem, GW_SHUTTING_DOWN, NULL, "the gateway is shutting down");
     return gw_auth_key_of(fx_call_metadata(call, "authorization"),
                           fx_call_metadata(call, "x-auth-token"), key, problem);
 }
@@ -229,6 +229,25 @@ static void chat(fx_call *call, const void *message, void *process) {
     begin(call, message, &route);
 }
 
+static void follow(fx_call *call, const void *message, void *process) {
+    static const struct gw_route route = {.path = {"Follow"}, .serve = gw_rpc_serve_follow};
+    (void)process;
+    begin(call, message, &route);
+}
+
+static void get_generation(fx_call *call, const void *message, void *process) {
+    static const struct gw_route route = {.path = {"GetGeneration"}, .serve = gw_rpc_serve_get};
+    (void)process;
+    begin(call, message, &route);
+}
+
+static void cancel_generation(fx_call *call, const void *message, void *process) {
+    static const struct gw_route route = {.path = {"CancelGeneration"},
+                                          .serve = gw_rpc_serve_cancel};
+    (void)process;
+    begin(call, message, &route);
+}
+
 static void list_models(fx_call *call, const void *message, void *process) {
     static const struct gw_route route = {.path = {"ListModels"}, .serve = gw_rpc_serve_models};
     (void)process;
@@ -236,22 +255,31 @@ static void list_models(fx_call *call, const void *message, void *process) {
 }
 
 static void count_tokens(fx_call *call, const void *message, void *process) {
-    static const struct gw_route route = {.path = {"CountTokens"}, .serve = gw_rpc_serve_count};
+    static const struct gw_route route = {
+        .path = {"CountTokens"}, .kind = GW_TOKENIZE, .serve = gw_rpc_serve_count};
     (void)process;
     begin(call, message, &route);
 }
 
 /* The transport bounds a message by FX_BODY_BYTES_MAX. */
 static const struct fx_method methods[] = {
-    {"/fractal.v1.InferenceService/Generate",    generate,     &fractal__v1__generate_request__descriptor,
-     FX_RPC_SERVER_STREAM,                                                                                               0,     UINT32_MAX},
-    {"/fractal.v1.InferenceService/Chat",        chat,         &fractal__v1__chat_request__descriptor,
-     FX_RPC_SERVER_STREAM,                                                                                               0,     UINT32_MAX},
-    {"/fractal.v1.InferenceService/ListModels",  list_models,
-     &fractal__v1__inference_service_list_models_request__descriptor,                                      FX_RPC_UNARY, 30000,
-     SMALL_BYTES                                                                                                                          },
-    {"/fractal.v1.InferenceService/CountTokens", count_tokens,
-     &fractal__v1__count_tokens_request__descriptor,                                                       FX_RPC_UNARY, 30000, UINT32_MAX},
+    {"/fractal.v1.InferenceService/Generate",         generate,          &fractal__v1__generate_request__descriptor,
+     FX_RPC_SERVER_STREAM,                                                                                                         0,     UINT32_MAX },
+    {"/fractal.v1.InferenceService/Chat",             chat,              &fractal__v1__chat_request__descriptor,
+     FX_RPC_SERVER_STREAM,                                                                                                         0,     UINT32_MAX },
+    {"/fractal.v1.InferenceService/Follow",           follow,            &fractal__v1__follow_request__descriptor,
+     FX_RPC_SERVER_STREAM,                                                                                                         0,     SMALL_BYTES},
+    {"/fractal.v1.InferenceService/GetGeneration",    get_generation,
+     &fractal__v1__inference_service_get_generation_request__descriptor,                                             FX_RPC_UNARY, 30000,
+     SMALL_BYTES                                                                                                                                     },
+    {"/fractal.v1.InferenceService/CancelGeneration", cancel_generation,
+     &fractal__v1__inference_service_cancel_generation_request__descriptor,                                          FX_RPC_UNARY, 30000,
+     SMALL_BYTES                                                                                                                                     },
+    {"/fractal.v1.InferenceService/ListModels",       list_models,
+     &fractal__v1__inference_service_list_models_request__descriptor,                                                FX_RPC_UNARY, 30000,
+     SMALL_BYTES                                                                                                                                     },
+    {"/fractal.v1.InferenceService/CountTokens",      count_tokens,
+     &fractal__v1__count_tokens_request__descriptor,                                                                 FX_RPC_UNARY, 30000, UINT32_MAX },
 };
 
 bool gw_rpc_open(struct gw_process *process, fx_error *err) {

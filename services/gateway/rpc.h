@@ -10,6 +10,7 @@ enum {
     GW_RPC_CALLS_MAX = 256,                   /* at once */
     GW_RPC_UNREAD_MAX = 1024 * 1024,          /* bytes of an answer a client may leave unread */
     GW_RPC_LOGPROB_BYTES = 24,                /* of them, what a log probability counts for */
+    GW_RPC_LOGPROBS_MAX = 128,                /* tokens with them in one message */
     GW_RPC_REPLY_BYTES_MAX = 4 * 1024 * 1024, /* a message of ours; what clients take by default */
     GW_RPC_INBOX = 4 * GW_RPC_CALLS_MAX, /* jobs: for each call one to begin and one to go on */
 };
@@ -34,6 +35,24 @@ void gw_rpc_details(fx_call *call, const struct gw_problem *problem);
 /* rpc_answer.c */
 /** Sends what is there, if the client takes it. */
 void gw_rpc_pump(struct gw_visit *visit);
+/* rpc_parts.c */
+/** A message to come, and where its client is then. */
+struct gw_rpc_part {
+    uint32_t tokens;   /* of the choice: what it is followed from after a cut */
+    uint32_t logprobs; /* at most GW_RPC_LOGPROBS_MAX */
+    size_t text;       /* bytes of choice->text */
+};
+/** `text`, and the log probabilities that came with it, at most GW_RPC_LOGPROBS_MAX. False: no
+ *  memory. */
+FX_MUST bool gw_rpc_part_add(struct gw_choice *choice, fx_span text);
+/** The first was sent. @pre there is one */
+void gw_rpc_part_drop(struct gw_choice *choice);
+/* rpc_generations.c */
+void gw_rpc_serve_follow(struct gw_visit *visit);
+void gw_rpc_serve_get(struct gw_visit *visit);
+void gw_rpc_serve_cancel(struct gw_visit *visit);
+/** Answers with an AnswerStatus. */
+void gw_rpc_status_reply(struct gw_visit *visit);
 /* rpc_routes.c */
 void gw_rpc_serve_models(struct gw_visit *visit);
 void gw_rpc_serve_count(struct gw_visit *visit);

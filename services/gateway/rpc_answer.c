@@ -3,10 +3,9 @@
 #include <event2/buffer.h>
 #include <string.h>
 #include "common/base/heap.h"
+#include "services/gateway/rejoin.h"
 #include "services/gateway/rpc.h"
 #include "services/gateway/rpc_logprobs.h"
-
-enum { LOGPROBS_MAX = 128 /* tokens with them in one message */ };
 
 /* -- a message -- */
 
@@ -16,6 +15,7 @@ struct piece {
     struct gw_rpc_logprobs logprobs;
     Fractal__V1__FinishReason reason;
     Fractal__V1__Usage *usage;
+    char after[GW_PLACES_MAX];
 };
 
 /* Of either message: they have the same fields, but for the text's name. */
@@ -24,31 +24,39 @@ struct piece {
         (message)->id = (visit)->answer.id;                                                        \
         (message)->model = (visit)->model.name;                                                    \
         (message)->created_s = (visit)->answer.created_s;                                          \
-        (message)->tokens = (piece)->choice->tokens;                                               \
+        (message)->tokens = (piece)->choice->had.after;                                            \
         (message)->choice = (piece)->choice->index;                                                \
         (message)->finish_reason = (piece)->reason;                                                \
         (message)->usage = (piece)->usage;                                                         \
         (message)->logprobs = (piece)->logprobs.at;                                                \
         (message)->n_logprobs = (piece)->logprobs.count;                                           \
+        (message)->after = (piece)->after;                                                         \
     } while (0)
 
-static enum fx_send piece_send(struct gw_visit *visit, const struct piece *piece) {
-    if (visit->route->kind == GW_CHAT) {
-        Fractal__V1__ChatResponse message = FRACTAL__V1__CHAT_RESPONSE__INIT;
-        PIECE_FILL(&message, visit, piece);
-        message.content = piece->text;
-        return fx_call_send(visit->rpc->call, &message);
+static enum fx_send piece_send(struct gw_visit *visit, struct piece *piece) {
+    Fractal__V1__FollowResponse follow = FRACTAL__V1__FOLLOW_RESPONSE__INIT;
+    Fractal__V1__ChatResponse chat = FRACTAL__V1__CHAT_RESPONSE__INIT;
+    Fractal__V1__GenerateResponse generate = FRACTAL__V1__GENERATE_RESPONSE__INIT;
+    const void *message = &follow;
+    if (visit->shape == &gw_chat_shape) {
+        PIECE_FILL(&chat, visit, piece);
+        chat.content = piece->text;
+        follow.piece_case = FRACTAL__V1__FOLLOW_RESPONSE__PIECE_CHAT;
+        follow.chat = &chat;
+        if (!visit->rejoin) message = &chat;
+    } else {
+        PIECE_FILL(&generate, visit, piece);
+        generate.text = piece->text;
+        follow.piece_case = FRACTAL__V1__FOLLOW_RESPONSE__PIECE_GENERATE;
+        follow.generate = &generate;
+        if (!visit->rejoin) message = &generate;
     }
-    Fractal__V1__GenerateResponse message = FRACTAL__V1__GENERATE_RESPONSE__INIT;
-    PIECE_FILL(&message, visit, piece);
-    message.text = piece->text;
-    return fx_call_send(visit->rpc->call, &message);
+    return fx_call_send(visit->rpc->call, message);
 }
 
-/* The text that waits, NUL-terminated. NULL: no memory. */
-static char *text_copy(struct evbuffer *waiting) {
-    size_t len = evbuffer_get_length(waiting);
-    const uint8_t *from = len ? evbuffer_pullup(waiting, -1) : NULL;
+/* The first `len` bytes that wait, NUL-terminated. NULL: no memory. */
+static char *text_copy(struct evbuffer *waiting, size_t len) {
+    const uint8_t *from = len ? evbuffer_pullup(waiting, (ev_ssize_t)len) : NULL;
     char *out = len && !from ? NULL : fx_alloc(1, gw_rpc_text_room(len));
     if (out) gw_rpc_text((fx_span){from, len}, out);
     return out;
@@ -62,17 +70,18 @@ static Fractal__V1__FinishReason reason_of(const struct gw_choice *choice) {
 /* -- what waits -- */
 
 static bool has_news(const struct gw_choice *choice) {
-    return choice->reason || choice->logprobs.count || evbuffer_get_length(choice->text);
+    return choice->reason || choice->parts.count;
 }
 
-static uint32_t news_count(const struct gw_visit *visit) {
-    uint32_t count = 0;
+/* All choices have ended and the client has each end. */
+static bool has_ends(const struct gw_visit *visit) {
     for (uint32_t i = 0; i < visit->choice_count; i++)
-        count += has_news(&visit->choices[i]);
-    return count;
+        if (!visit->choices[i].had.end) return false;
+    return !visit->choices_left;
 }
 
-/* Each in turn; NULL: nobody has any. The first message of a call needs none. */
+/* Each in turn; NULL: nobody has any. The first message of a call needs none, nor does one with the
+ * usage, for a client that came back with all ends. */
 static struct gw_choice *next_choice(struct gw_visit *visit) {
     struct gw_rpc *rpc = visit->rpc;
     if (!rpc->begun) return &visit->choices[0];
@@ -80,7 +89,8 @@ static struct gw_choice *next_choice(struct gw_visit *visit) {
         struct gw_choice *choice = &visit->choices[(rpc->turn + i) % visit->choice_count];
         if (has_news(choice)) return choice;
     }
-    return NULL;
+    bool lacks_usage = !rpc->failed && !rpc->told_usage && has_ends(visit);
+    return lacks_usage ? &visit->choices[0] : NULL;
 }
 
 static size_t unread(const struct gw_visit *visit) {
@@ -95,18 +105,30 @@ static size_t unread(const struct gw_visit *visit) {
 
 /* -- sending -- */
 
-/* All text of the choice, and as many log probabilities as fit: its end comes with the last. */
+/* Where the client is with this message: the choice's end comes with its last part. */
+static void piece_place(struct piece *piece) {
+    struct gw_choice *choice = piece->choice;
+    const struct gw_rpc_parts *parts = &choice->parts;
+    uint32_t tokens = parts->count ? parts->at[0].tokens : choice->tokens;
+    fx_buf after = {(uint8_t *)piece->after, 0, sizeof piece->after - 1};
+    if (choice->reason && parts->count <= 1) piece->reason = reason_of(choice);
+    if (choice->had.after < tokens) choice->had.after = tokens;
+    choice->had.end |= piece->reason != 0;
+    gw_places_write(choice->visit, &after);
+    FX_ASSERT(fx_buf_fits(&after));
+}
+
+/* The first part of what waits. */
 static FX_MUST bool piece_make(struct gw_choice *choice, struct piece *piece,
                                Fractal__V1__Usage *usage) {
     struct gw_visit *visit = choice->visit;
-    uint32_t waiting = choice->logprobs.count;
-    uint32_t count = waiting < LOGPROBS_MAX ? waiting : LOGPROBS_MAX;
-    *piece = (struct piece){.choice = choice, .text = text_copy(choice->text)};
-    if (!piece->text || !gw_rpc_logprobs_make(&choice->logprobs, count, &piece->logprobs))
+    struct gw_rpc_part part = {0};
+    if (choice->parts.count) part = choice->parts.at[0];
+    *piece = (struct piece){.choice = choice, .text = text_copy(choice->text, part.text)};
+    if (!piece->text || !gw_rpc_logprobs_make(&choice->logprobs, part.logprobs, &piece->logprobs))
         return false;
-    if (!choice->reason || count < waiting) return true;
-    piece->reason = reason_of(choice);
-    if (visit->choices_left || news_count(visit) > 1) return true;
+    piece_place(piece);
+    if (!has_ends(visit)) return true;
     usage->prompt_tokens = visit->answer.prompt_tokens;
     usage->completion_tokens = visit->tokens;
     piece->usage = usage;
@@ -115,11 +137,12 @@ static FX_MUST bool piece_make(struct gw_choice *choice, struct piece *piece,
 
 static void piece_sent(const struct piece *piece) {
     struct gw_choice *choice = piece->choice;
-    (void)evbuffer_drain(choice->text, evbuffer_get_length(choice->text));
-    gw_logprobs_drop(&choice->logprobs, (uint32_t)piece->logprobs.count);
+    struct gw_rpc *rpc = choice->visit->rpc;
+    if (choice->parts.count) gw_rpc_part_drop(choice);
     if (piece->reason) choice->reason = NULL;
-    choice->visit->rpc->begun = true;
-    choice->visit->rpc->turn = choice->index + 1;
+    rpc->begun = true;
+    rpc->told_usage = piece->usage != NULL;
+    rpc->turn = choice->index + 1;
 }
 
 static void piece_done(struct piece *piece) {
@@ -138,13 +161,16 @@ static bool choice_send(struct gw_choice *choice) {
     struct gw_visit *visit = choice->visit;
     Fractal__V1__Usage usage = FRACTAL__V1__USAGE__INIT;
     struct piece piece;
+    const struct gw_place had = choice->had;
     enum fx_send sent = FX_SEND_GONE; /* or no memory just now: the loop is to look again */
     if (is_busy(visit->rpc)) return false;
     if (piece_make(choice, &piece, &usage)) sent = piece_send(visit, &piece);
     if (sent == FX_SEND_OK) piece_sent(&piece);
     piece_done(&piece);
-    if (sent != FX_SEND_OK) gw_rpc_poke(visit);
-    return sent == FX_SEND_OK;
+    if (sent == FX_SEND_OK) return true;
+    choice->had = had;
+    gw_rpc_poke(visit);
+    return false;
 }
 
 void gw_rpc_pump(struct gw_visit *visit) {
@@ -153,7 +179,7 @@ void gw_rpc_pump(struct gw_visit *visit) {
     if (!rpc->admitted) return;
     while ((choice = next_choice(visit)))
         if (!choice_send(choice)) return;
-    if (visit->choices_left && !rpc->failed) return;
+    if (!rpc->failed && !has_ends(visit)) return;
     if (rpc->failed)
         gw_rpc_fail(visit, &rpc->problem);
     else
@@ -163,13 +189,25 @@ void gw_rpc_pump(struct gw_visit *visit) {
 
 /* -- the front -- */
 
-static bool rpc_read(struct gw_visit *visit, struct gw_problem *problem) {
+/* The same request is the same bytes, whoever packed it; of the other method it is another. */
+static FX_MUST bool once_read(struct gw_visit *visit, struct gw_problem *problem) {
     const ProtobufCMessage *message = visit->rpc->message;
+    fx_span key = fx_call_metadata(visit->rpc->call, "idempotency-key");
+    size_t len = 1 + protobuf_c_message_get_packed_size(message);
+    if (!key.at) return true;
+    fx_auto(uint8_t) body = fx_alloc(1, len);
+    if (!body) return gw_refuse(problem, GW_UNAVAILABLE, NULL, "no memory for the request");
+    body[0] = (uint8_t)visit->route->kind;
+    (void)protobuf_c_message_pack(message, body + 1);
+    return gw_once_read(visit, key, (fx_span){body, len}, problem);
+}
+
+static bool rpc_read(struct gw_visit *visit, struct gw_problem *problem) {
     enum gw_kind kind;
     json_t *json;
-    if (message->descriptor == &fractal__v1__inference_service_list_models_request__descriptor)
-        return true;
-    return gw_rpc_json(message, &kind, &json, problem) &&
+    if (!visit->route->kind) return true;
+    if (visit->route->shape && !once_read(visit, problem)) return false;
+    return gw_rpc_json(visit->rpc->message, &kind, &json, problem) &&
            gw_request_read(kind, json, &visit->request, problem);
 }
 
@@ -203,16 +241,28 @@ static void slow_cut(struct gw_visit *visit) {
 static void rpc_tokens(struct gw_choice *choice, fx_span text, const char *reason,
                        const struct gw_problem *problem) {
     struct gw_visit *visit = choice->visit;
+    bool has_it = reason && choice->had.end; /* the finish, and the text that comes with it */
     if (!visit->rpc->call) return;
-    if (evbuffer_add(choice->text, text.at, text.len) != 0 || unread(visit) > GW_RPC_UNREAD_MAX) {
+    if (has_it) {
+        text.len = 0;
+        gw_logprobs_clear(&choice->logprobs);
+    }
+    if (!gw_rpc_part_add(choice, text) || unread(visit) > GW_RPC_UNREAD_MAX) {
         slow_cut(visit);
         return;
     }
-    choice->reason = reason;
+    if (!choice->parts.count) gw_place_move(choice, false);
+    if (!has_it) choice->reason = reason;
     if (problem)
         rpc_fail(visit, problem);
-    else if (has_news(choice))
+    else if (has_it || has_news(choice))
         gw_rpc_pump(visit);
 }
 
-const struct gw_front gw_rpc_front = {rpc_read, gw_rpc_fail, rpc_begin, rpc_tokens, rpc_fail};
+const struct gw_front gw_rpc_front = {.read = rpc_read,
+                                      .refuse = gw_rpc_fail,
+                                      .begin = rpc_begin,
+                                      .tokens = rpc_tokens,
+                                      .fail = rpc_fail,
+                                      .status = gw_rpc_status_reply,
+                                      .logprobs_max = GW_RPC_LOGPROBS_MAX};

@@ -10,7 +10,8 @@ enum { REASON_MAX = 48, DETAIL_BYTES = 1024, DETAILS = 3 };
 enum fx_code gw_rpc_code(const struct gw_problem *problem) {
     if (problem->reason == GW_CANCELLED) return FX_ABORTED; /* by somebody else */
     switch (gw_problem_http(problem).status) {
-    case 400: return FX_INVALID_ARGUMENT;
+    case 400:
+    case 422: return FX_INVALID_ARGUMENT;
     case 401: return FX_UNAUTHENTICATED;
     case 404: return FX_NOT_FOUND;
     case 408:

@@ -1,6 +1,7 @@
 /* A gRPC request as the JSON body of the HTTP API, so that one parser checks both. */
 #include <math.h>
 #include <stdio.h>
+#include "common/http/json.h"
 #include "fractal/v1/inference.pb-c.h"
 #include "services/gateway/rpc.h"
 
@@ -106,6 +107,41 @@ static FX_MUST bool messages_put(Fractal__V1__ChatMessage **messages, size_t cou
     return ok;
 }
 
+/* JSON that came as text. */
+static FX_MUST bool text_parse(const char *text, const char *name, json_t **out,
+                               struct gw_problem *problem) {
+    fx_error err = {0};
+    if (fx_json_parse(fx_span_str(text), out, &err)) return true;
+    return gw_refuse(problem, err.code == FX_RESOURCE_EXHAUSTED ? GW_UNAVAILABLE : GW_BAD_VALUE,
+                     name, "%s: %s", name, err.text);
+}
+
+static FX_MUST bool variables_put(const char *text, json_t *json, struct gw_problem *problem) {
+    json_t *variables;
+    return !*text || (text_parse(text, "chat_template_kwargs", &variables, problem) &&
+                      put(json, "chat_template_kwargs", variables));
+}
+
+static FX_MUST bool documents_put(const Fractal__V1__TemplateOptions *from, json_t *json,
+                                  struct gw_problem *problem) {
+    json_t *documents = json_array(), *document;
+    bool ok = !from->n_documents || put(json, "documents", json_incref(documents));
+    for (size_t i = 0; ok && i < from->n_documents; i++)
+        ok = text_parse(from->documents[i], "documents", &document, problem) &&
+             json_array_append_new(documents, document) == 0;
+    json_decref(documents);
+    return ok;
+}
+
+static FX_MUST bool template_put(const Fractal__V1__TemplateOptions *from, json_t *json,
+                                 struct gw_problem *problem) {
+    if (!from) return true;
+    return variables_put(from->chat_template_kwargs, json, problem) &&
+           documents_put(from, json, problem) &&
+           (!from->add_generation_prompt_presence_case ||
+            put(json, "add_generation_prompt", json_boolean(from->add_generation_prompt)));
+}
+
 static FX_MUST bool ids_put(const Fractal__V1__TokenIds *from, json_t *json) {
     json_t *ids = json_array();
     bool ok = put(json, "prompt", ids);
@@ -144,15 +180,18 @@ static FX_MUST bool generate_put(const Fractal__V1__GenerateRequest *from, json_
 static FX_MUST bool chat_put(const Fractal__V1__ChatRequest *from, json_t *json,
                              struct gw_problem *problem) {
     return messages_put(from->messages, from->n_messages, json) &&
+           template_put(from->template_options, json, problem) &&
            put_count(json, "max_tokens", from->max_tokens) && put_count(json, "n", from->n) &&
            (!from->logprobs || put(json, "logprobs", json_true())) &&
            put_count(json, "top_logprobs", from->top_logprobs) &&
            sampling_put(from->sampling, json, problem);
 }
 
-static FX_MUST bool count_put(const Fractal__V1__CountTokensRequest *from, json_t *json) {
+static FX_MUST bool count_put(const Fractal__V1__CountTokensRequest *from, json_t *json,
+                              struct gw_problem *problem) {
     if (from->prompt_case == FRACTAL__V1__COUNT_TOKENS_REQUEST__PROMPT_CHAT)
-        return messages_put(from->chat->messages, from->chat->n_messages, json);
+        return messages_put(from->chat->messages, from->chat->n_messages, json) &&
+               template_put(from->chat->template_options, json, problem);
     return from->prompt_case != FRACTAL__V1__COUNT_TOKENS_REQUEST__PROMPT_TEXT ||
            put_text(json, "prompt", from->text);
 }
@@ -177,7 +216,7 @@ static FX_MUST bool fields_put(const ProtobufCMessage *message, json_t *json, en
         bool is_chat = from->prompt_case == FRACTAL__V1__COUNT_TOKENS_REQUEST__PROMPT_CHAT;
         *kind = is_chat ? GW_CHAT : GW_COMPLETION;
         model = from->model;
-        ok = count_put(from, json);
+        ok = count_put(from, json, problem);
     }
     return ok && (!*model || put_text(json, "model", model));
 }

@@ -31,6 +31,9 @@ struct gw_front {
                    const struct gw_problem *problem);
     /** Ends the call with an error, whatever was sent. */
     void (*fail)(struct gw_visit *visit, const struct gw_problem *problem);
+    /** Answers with how a generation stands; see rejoin.h. */
+    void (*status)(struct gw_visit *visit);
+    uint32_t logprobs_max; /* in one call of `tokens`; 0: any number */
 };
 extern const struct gw_front gw_http_front, gw_rpc_front;
 
@@ -42,14 +45,21 @@ struct gw_rpc {
     bool held;                /* that job has a reference */
     bool admitted, begun;     /* something may be sent; was sent */
     uint32_t turn;            /* the choice that may send next */
-    bool failed;              /* the call fails when all is sent */
+    bool told_usage;
+    bool failed; /* the call fails when all is sent */
     struct gw_problem problem;
 };
 
-/** What a client that comes back has of a choice. */
+/** What a client has of a choice. */
 struct gw_place {
     uint32_t after; /* tokens */
     bool end;       /* and its finish */
+};
+
+/** What waits of a choice for a gRPC client to read, in messages to come: see rpc_parts.c. */
+struct gw_rpc_parts {
+    struct gw_rpc_part *at; /* owned */
+    uint32_t count, cap;
 };
 
 /** A question to the schedulers: choices of one visit that are admitted together. It lives in the
@@ -65,7 +75,7 @@ struct gw_choice {
     struct gw_visit *visit;
     uint32_t index, resubmits;
     fx_gen_id id;
-    struct gw_place had;             /* what a client that came back has: not sent again */
+    struct gw_place had;             /* what the client has: not sent again */
     struct gw_submission submission; /* while `submitting` */
     bool submitted, submitting, has_seed, ended;
     uint64_t seed;
@@ -75,10 +85,11 @@ struct gw_choice {
     uint32_t tokens, characters; /* received so far; of its text */
     struct gw_logprobs logprobs; /* not sent yet */
     struct evbuffer *text;       /* likewise; NULL: of events, which are sent at once */
+    struct gw_rpc_parts parts;   /* of `text` and `logprobs`; gRPC */
     const char *reason;          /* NULL: it runs, or that was sent */
 };
 
-/** What a POST with an Idempotency-Key is known by. */
+/** What a request with an Idempotency-Key is known by. */
 struct gw_once {
     bool asked;
     uint8_t key[FX_SHA256_BYTES], body[FX_SHA256_BYTES];
@@ -184,8 +195,10 @@ void gw_routes_serve(void *gateway, fx_http_call *call, const struct fx_http_req
 /* model_routes.c */
 void gw_serve_models(struct gw_visit *visit);
 void gw_serve_model(struct gw_visit *visit);
-/* once.c: a POST with an Idempotency-Key. */
-FX_MUST bool gw_once_read(struct gw_visit *visit, struct gw_problem *problem);
+/* once.c: a request with an Idempotency-Key. */
+/** `key.at` NULL: it has none. `body`: what the same request has again. */
+FX_MUST bool gw_once_read(struct gw_visit *visit, fx_span key, fx_span body,
+                          struct gw_problem *problem);
 /** Finds out whether it came before, then admits it, attaches to what it began, or refuses. */
 void gw_once_claim(struct gw_visit *visit);
 /** The client left. True: it is followed to its end without one, and keeps the call's reference
@@ -198,6 +211,7 @@ void gw_serve_detokenize(struct gw_visit *visit);
 void gw_serve_status(struct gw_visit *visit);
 void gw_serve_events(struct gw_visit *visit);
 void gw_serve_cancel(struct gw_visit *visit);
+void gw_status_reply(struct gw_visit *visit);
 /** What an ended answer stands in: all of its status but the brace that closes it. */
 void gw_status_open(const struct gw_visit *visit, fx_buf *out);
 void gw_status_close(fx_buf *out);

@@ -21,7 +21,7 @@ void rpc_close(struct rpc *rpc) {
 }
 
 struct piece {
-    const char *id, *text;
+    const char *id, *text, *after;
     uint32_t tokens, choice;
     int reason;
     const Fractal__V1__Usage *usage;
@@ -51,18 +51,17 @@ static bool piece_take(struct rpc *rpc, const struct piece *piece) {
     assert_in_range(piece->choice, 0, RPC_CHOICES - 1);
     struct rpc_choice *choice = &rpc->at[piece->choice];
     size_t len = strlen(choice->text);
-    if (rpc->messages++)
-        assert_string_equal(rpc->id, piece->id); /* the same in all */
-    else
-        assert_string_equal(piece->text, ""); /* admitted */
-    assert_int_equal(rpc->usages, 0);         /* nothing after the last */
-    assert_int_equal(choice->reason, 0);
+    if (*rpc->id) assert_string_equal(rpc->id, piece->id);      /* the same in all */
+    if (!rpc->messages++) assert_string_equal(piece->text, ""); /* admitted */
+    assert_int_equal(rpc->usages, 0);                           /* nothing after the last */
+    if (piece->reason || *piece->text || piece->logprob_count) assert_int_equal(choice->reason, 0);
     assert_true(piece->tokens >= choice->tokens);
     (void)snprintf(rpc->id, sizeof rpc->id, "%s", piece->id);
+    (void)snprintf(rpc->after, sizeof rpc->after, "%s", piece->after);
     (void)snprintf(choice->text + len, sizeof choice->text - len, "%s", piece->text);
     choice->messages++;
     choice->tokens = piece->tokens;
-    choice->reason = piece->reason;
+    if (piece->reason) choice->reason = piece->reason;
     for (size_t i = 0; i < piece->logprob_count; i++)
         logprob_take(choice, piece->logprobs[i]);
     if (piece->usage) {
@@ -79,37 +78,77 @@ static bool piece_take(struct rpc *rpc, const struct piece *piece) {
 
 static bool on_chat(void *user, const void *message) {
     const Fractal__V1__ChatResponse *from = message;
-    const struct piece piece = {
-        from->id,    from->content,  from->tokens,    from->choice, (int)from->finish_reason,
-        from->usage, from->logprobs, from->n_logprobs};
+    const struct piece piece = {from->id,     from->content,  from->after,
+                                from->tokens, from->choice,   (int)from->finish_reason,
+                                from->usage,  from->logprobs, from->n_logprobs};
     return piece_take(user, &piece);
 }
 
 static bool on_generate(void *user, const void *message) {
     const Fractal__V1__GenerateResponse *from = message;
-    const struct piece piece = {
-        from->id,    from->text,     from->tokens,    from->choice, (int)from->finish_reason,
-        from->usage, from->logprobs, from->n_logprobs};
+    const struct piece piece = {from->id,     from->text,     from->after,
+                                from->tokens, from->choice,   (int)from->finish_reason,
+                                from->usage,  from->logprobs, from->n_logprobs};
     return piece_take(user, &piece);
 }
 
+static bool on_follow(void *user, const void *message) {
+    const Fractal__V1__FollowResponse *from = message;
+    if (from->piece_case == FRACTAL__V1__FOLLOW_RESPONSE__PIECE_CHAT)
+        return on_chat(user, from->chat);
+    assert_int_equal(from->piece_case, FRACTAL__V1__FOLLOW_RESPONSE__PIECE_GENERATE);
+    return on_generate(user, from->generate);
+}
+
+static const struct method {
+    const ProtobufCMessageDescriptor *request, *reply;
+    const char *name;
+    bool (*on_message)(void *user, const void *message);
+} methods[] = {
+    {&fractal__v1__chat_request__descriptor,     &fractal__v1__chat_response__descriptor,
+     "/fractal.v1.InferenceService/Chat",     on_chat    },
+    {&fractal__v1__generate_request__descriptor, &fractal__v1__generate_response__descriptor,
+     "/fractal.v1.InferenceService/Generate", on_generate},
+    {&fractal__v1__follow_request__descriptor,   &fractal__v1__follow_response__descriptor,
+     "/fractal.v1.InferenceService/Follow",   on_follow  },
+};
+
+static const struct method *method_of(const ProtobufCMessage *message) {
+    for (size_t i = 0; i < FX_TEST_COUNT(methods); i++)
+        if (methods[i].request == message->descriptor) return &methods[i];
+    fail_msg("no stream takes a %s", message->descriptor->name);
+    return NULL;
+}
+
 bool rpc_stream(struct rpc *rpc, const void *message, uint32_t deadline_ms) {
-    bool is_chat =
-        ((const ProtobufCMessage *)message)->descriptor == &fractal__v1__chat_request__descriptor;
+    const struct method *method = method_of(message);
+    const struct fx_client_metadata metadata[] = {
+        rpc_key[0], {"idempotency-key", rpc->once}
+    };
     struct fx_client_request request = {
-        .method =
-            is_chat ? "/fractal.v1.InferenceService/Chat" : "/fractal.v1.InferenceService/Generate",
+        .method = method->name,
         .message = message,
-        .reply = is_chat ? &fractal__v1__chat_response__descriptor
-                         : &fractal__v1__generate_response__descriptor,
+        .reply = method->reply,
         .deadline_ms = deadline_ms,
-        .metadata = rpc_key,
-        .metadata_count = 1,
+        .metadata = metadata,
+        .metadata_count = rpc->once ? 2 : 1,
         .wait_for_ready = true,
         .user = rpc,
-        .on_message = is_chat ? on_chat : on_generate,
+        .on_message = method->on_message,
     };
     return fx_client_stream_wait(rpc->client, &request, &rpc->err);
+}
+
+bool rpc_follow(struct rpc *rpc) {
+    Fractal__V1__FollowRequest request = FRACTAL__V1__FOLLOW_REQUEST__INIT;
+    char id[sizeof rpc->id], after[sizeof rpc->after];
+    (void)snprintf(id, sizeof id, "%s", rpc->id);
+    (void)snprintf(after, sizeof after, "%s", rpc->after);
+    request.id = id;
+    request.after = after;
+    rpc->messages = rpc->leave_after = 0;
+    rpc->err = (fx_error){0};
+    return rpc_stream(rpc, &request, RPC_LONG_MS);
 }
 
 void rpc_unary(struct rpc *rpc, const char *method, const void *message,

@@ -8,7 +8,8 @@ enum {
     RPC_CHOICES = 16,
     RPC_LOGPROBS = 512,
     RPC_TOPS = 20,
-    RPC_LONG_MS = 20000
+    RPC_LONG_MS = 20000,
+    RPC_AFTER_MAX = 256,
 };
 
 struct rpc_logprob {
@@ -30,11 +31,12 @@ struct rpc_choice {
 
 struct rpc {
     fx_client *client;
-    struct rpc_choice *at; /* [RPC_CHOICES] */
-    char id[64];
+    struct rpc_choice *at;             /* [RPC_CHOICES] */
+    char id[64], after[RPC_AFTER_MAX]; /* of the last response */
     size_t messages;
     uint32_t prompt_tokens, completion_tokens, usages;
     size_t leave_after; /* messages; 0: never */
+    const char *once;   /* an idempotency-key; NULL: none */
     /* In the first message that has text or log probabilities; NULL: nothing */
     void (*pause)(void *ctx);
     void *pause_ctx;
@@ -43,8 +45,10 @@ struct rpc {
 
 void rpc_open(struct stage *stage, struct rpc *rpc);
 void rpc_close(struct rpc *rpc);
-/** A Chat or Generate, by the message's type. False: rpc->err. */
+/** A Chat, a Generate or a Follow, by the message's type. False: rpc->err. */
 bool rpc_stream(struct rpc *rpc, const void *message, uint32_t deadline_ms);
+/** Goes on with rpc->id from rpc->after on; what comes is added to what there is. */
+bool rpc_follow(struct rpc *rpc);
 /** A unary call; `metadata` NULL: without a key. The reply is valid until the next. */
 void rpc_unary(struct rpc *rpc, const char *method, const void *message,
                const struct fx_client_metadata *metadata, void *reply,
