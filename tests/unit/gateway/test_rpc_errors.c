@@ -16,19 +16,23 @@ static const struct row {
     const char *constant;
     size_t details;
 } rows[] = {
-    {"bad JSON",    GW_BAD_JSON,    NULL,       0,     false, FX_INVALID_ARGUMENT,   "INVALID_JSON",            1},
-    {"bad field",   GW_BAD_VALUE,   "top_p",    0,     false, FX_INVALID_ARGUMENT,   "INVALID_VALUE",           2},
-    {"too long",    GW_TOO_LONG,    "messages", 0,     false, FX_INVALID_ARGUMENT,   "CONTEXT_LENGTH_EXCEEDED",
-     2                                                                                                           },
-    {"no key",      GW_NO_KEY,      NULL,       0,     false, FX_UNAUTHENTICATED,    "MISSING_API_KEY",         1},
-    {"bad key",     GW_BAD_KEY,     NULL,       0,     false, FX_UNAUTHENTICATED,    "INVALID_API_KEY",         1},
-    {"no model",    GW_NO_MODEL,    "model",    0,     false, FX_NOT_FOUND,          "MODEL_NOT_FOUND",         2},
-    {"queue full",  GW_BUSY,        NULL,       2500,  false, FX_RESOURCE_EXHAUSTED, "QUEUE_FULL",              2},
-    {"limited",     GW_LIMITED,     NULL,       61000, true,  FX_RESOURCE_EXHAUSTED, "RATE_LIMIT_EXCEEDED",     1},
-    {"away",        GW_UNAVAILABLE, NULL,       1000,  false, FX_UNAVAILABLE,        "UNAVAILABLE",             2},
-    {"failed",      GW_FAILED,      NULL,       0,     false, FX_INTERNAL,           "GENERATION_FAILED",       1},
-    {"slow reader", GW_SLOW,        NULL,       0,     false, FX_RESOURCE_EXHAUSTED, "SLOW_READER",             1},
-    {"cancelled",   GW_CANCELLED,   NULL,       0,     false, FX_ABORTED,            "GENERATION_CANCELLED",    1},
+    {"bad JSON",    GW_BAD_JSON,      NULL,              0,     false, FX_INVALID_ARGUMENT,   "INVALID_JSON",            1},
+    {"bad field",   GW_BAD_VALUE,     "top_p",           0,     false, FX_INVALID_ARGUMENT,   "INVALID_VALUE",           2},
+    {"too long",    GW_TOO_LONG,      "messages",        0,     false, FX_INVALID_ARGUMENT,   "CONTEXT_LENGTH_EXCEEDED",
+     2                                                                                                                    },
+    {"no key",      GW_NO_KEY,        NULL,              0,     false, FX_UNAUTHENTICATED,    "MISSING_API_KEY",         1},
+    {"bad key",     GW_BAD_KEY,       NULL,              0,     false, FX_UNAUTHENTICATED,    "INVALID_API_KEY",         1},
+    {"no model",    GW_NO_MODEL,      "model",           0,     false, FX_NOT_FOUND,          "MODEL_NOT_FOUND",         2},
+    {"queue full",  GW_BUSY,          NULL,              2500,  false, FX_RESOURCE_EXHAUSTED, "QUEUE_FULL",              2},
+    {"limited",     GW_LIMITED,       NULL,              61000, true,  FX_RESOURCE_EXHAUSTED, "RATE_LIMIT_EXCEEDED",     1},
+    {"away",        GW_UNAVAILABLE,   NULL,              1000,  false, FX_UNAVAILABLE,        "UNAVAILABLE",             2},
+    {"failed",      GW_FAILED,        NULL,              0,     false, FX_INTERNAL,           "GENERATION_FAILED",       1},
+    {"slow reader", GW_SLOW,          NULL,              0,     false, FX_RESOURCE_EXHAUSTED, "SLOW_READER",             1},
+    {"no answer",   GW_NO_GENERATION, "id",              0,     false, FX_NOT_FOUND,          "GENERATION_NOT_FOUND",    2},
+    {"key reused",  GW_KEY_REUSED,    "idempotency-key", 0,     false, FX_INVALID_ARGUMENT,
+     "IDEMPOTENCY_KEY_REUSED",                                                                                           2},
+    {"goes",        GW_SHUTTING_DOWN, NULL,              1000,  false, FX_UNAVAILABLE,        "GATEWAY_SHUTTING_DOWN",   2},
+    {"cancelled",   GW_CANCELLED,     NULL,              0,     false, FX_ABORTED,            "GENERATION_CANCELLED",    1},
 };
 
 static void info_check(const Google__Protobuf__Any *any, const struct row *row) {

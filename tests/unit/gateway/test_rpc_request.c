@@ -126,6 +126,35 @@ static void test_choices(void **state) {
     expect_refused(&generate, "top_logprobs");
 }
 
+static void test_template(void **state) {
+    Fractal__V1__ChatRequest chat = FRACTAL__V1__CHAT_REQUEST__INIT;
+    Fractal__V1__CountTokensRequest count = FRACTAL__V1__COUNT_TOKENS_REQUEST__INIT;
+    Fractal__V1__Conversation conversation = FRACTAL__V1__CONVERSATION__INIT;
+    Fractal__V1__TemplateOptions options = FRACTAL__V1__TEMPLATE_OPTIONS__INIT;
+    char *documents[] = {"{\"title\":\"a\"}", "{}"}, *broken[] = {"{}", "{"};
+    (void)state;
+    chat.template_options = conversation.template_options = &options;
+    count.prompt_case = FRACTAL__V1__COUNT_TOKENS_REQUEST__PROMPT_CHAT;
+    count.chat = &conversation;
+    expect(&chat, GW_CHAT, "{\"messages\":[]}");
+    options.add_generation_prompt_presence_case =
+        FRACTAL__V1__TEMPLATE_OPTIONS__ADD_GENERATION_PROMPT_PRESENCE_ADD_GENERATION_PROMPT;
+    options.chat_template_kwargs = "{\"think\": false, \"n\": 12345678901}";
+    options.documents = documents;
+    options.n_documents = 2;
+    static const char want[] =
+        "{\"add_generation_prompt\":false,\"chat_template_kwargs\":{\"n\":12345678901,"
+        "\"think\":false},\"documents\":[{\"title\":\"a\"},{}],\"messages\":[]}";
+    expect(&chat, GW_CHAT, want);
+    expect(&count, GW_CHAT, want);
+    options.documents = broken;
+    expect_refused(&chat, "documents");
+    expect_refused(&count, "documents");
+    options.n_documents = 0;
+    options.chat_template_kwargs = "{\"a\":1,\"a\":2}";
+    expect_refused(&chat, "chat_template_kwargs");
+}
+
 /* A number that JSON can't say is refused under its own name. */
 static void test_not_finite(void **state) {
     static const struct {
@@ -180,7 +209,7 @@ int main(void) {
         cmocka_unit_test(test_empty),    cmocka_unit_test(test_prompts),
         cmocka_unit_test(test_sampling), cmocka_unit_test(test_count),
         cmocka_unit_test(test_choices),  cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_biases),
+        cmocka_unit_test(test_biases),   cmocka_unit_test(test_template),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
