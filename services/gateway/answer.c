@@ -195,7 +195,7 @@ static uint32_t characters_in(fx_span text) {
 static void text_put(struct gw_choice *choice, fx_span text, fx_buf *out) {
     choice->characters += characters_in(text);
     if (choice->stops && choice->tokens > choice->visit->request.min_tokens)
-        (void)fx_stops_push(choice->stops, text, out);
+        choice->stopped = fx_stops_push(choice->stops, text, out);
     else
         fx_buf_put(out, text);
 }
@@ -227,12 +227,14 @@ static FX_MUST bool detokenise(struct gw_choice *choice, const struct fx_gen_tok
     return true;
 }
 
-/* "stop" or "length"; NULL when more will come or it went wrong: then `problem` says how. */
-static const char *reason_of(const struct fx_gen_tokens *tokens, struct gw_problem *problem,
-                             bool *failed) {
+/* "stop" or "length"; NULL when more will come or it went wrong: then `problem` says how. A worker
+ * that does not know `continues_prompt` may miss a stop string at the begin and go on. */
+static const char *reason_of(const struct gw_choice *choice, const struct fx_gen_tokens *tokens,
+                             struct gw_problem *problem, bool *failed) {
+    bool missed = choice->stopped && tokens->finish == FX_FINISH_LENGTH;
     *failed = false;
     if (tokens->finish == FX_FINISH_NONE) return NULL;
-    if (tokens->finish == FX_FINISH_STOP) return "stop";
+    if (tokens->finish == FX_FINISH_STOP || missed) return "stop";
     if (tokens->finish == FX_FINISH_LENGTH) return "length";
     *failed = true;
     if (tokens->finish == FX_FINISH_CANCELLED)
@@ -328,7 +330,7 @@ static void take(struct gw_choice *choice, struct fx_gen_tokens tokens) {
         return;
     }
     FX_ASSERT(fx_buf_fits(&text));
-    const char *reason = reason_of(&tokens, &problem, &failed);
+    const char *reason = reason_of(choice, &tokens, &problem, &failed);
     visit->front->tokens(choice, (fx_span){text.at, text.len}, reason, failed ? &problem : NULL);
     if (failed) gw_generation_gone(visit); /* with the choices that still run */
 }

@@ -82,6 +82,7 @@ struct gw_choice {
     fx_watch *watch;
     struct fx_detok detok;
     fx_stops *stops;             /* NULL: none */
+    bool stopped;                /* one was met */
     uint32_t tokens, characters; /* received so far; of its text */
     struct gw_logprobs logprobs; /* not sent yet */
     struct evbuffer *text;       /* likewise; NULL: of events, which are sent at once */

@@ -76,6 +76,25 @@ static void test_begin(void **state) {
     }
 }
 
+/* As one does that does not know that the text goes on: the answer is the same. */
+static void test_worker_misses_the_stop(void **state) {
+    static const char *const streams[] = {"false", "true"};
+    struct stage *stage = *state;
+    stage_say(stage, (struct stage_script){HI_HI_I, 3, 0, 2, 1, FX_FINISH_LENGTH, NULL});
+    for (size_t i = 0; i < FX_TEST_COUNT(streams); i++) {
+        char body[160];
+        (void)snprintf(body, sizeof body,
+                       "{" MODEL ",\"prompt\":\"Hi\",\"stop\":\" Hi\",\"stream\":%s}", streams[i]);
+        char *answer = stage_ask(stage, "/v1/completions", body);
+        assert_int_equal(wire_status(answer), 200);
+        assert_non_null(strstr(answer, "\"finish_reason\":\"stop\""));
+        char *text = text_of(answer);
+        assert_string_equal(text, "");
+        free(text);
+        free(answer);
+    }
+}
+
 /* There and back: what vLLM shows, the special tokens and the space behind them. */
 static void test_detokenize(void **state) {
     struct stage *stage = *state;
@@ -100,6 +119,7 @@ static void test_detokenize(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_begin, setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(test_worker_misses_the_stop, setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_detokenize, setup, stage_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
