@@ -12,7 +12,8 @@ fx:{m}:tenants         zset    tenants with a backlog by virtual start time    n
 fx:{m}:debt            zset    other tenants whose finish tag is ahead of it   pruned as time passes
 fx:{m}:meta            hash    v virtual time, seq submissions, entry last and none
                                taken last delivered entry of tasks, waiting,
-                               beat and since: see reclaim
+                               beat and since: see reclaim; from:<tenant> the
+                               virtual time at which its backlog began
 fx:{m}:tasks           stream  <entry>-0 {g id, e epoch}, consumer group w     trimmed at the oldest
 fx:{m}:ready           zset    dispatched, not taken: id by entry                live entry
 fx:{m}:leases          zset    running: id by deadline in ms
@@ -36,14 +37,16 @@ line. Entries are only acknowledged and trimmed, never deleted, so that the grou
 
 Fairness: start-time fair queueing. A tenant's start tag is max(v, its finish tag); the smallest is
 served, v becomes it, the finish tag grows by cost / weight. At the end the tag is corrected by what
-the generation really cost. Tags behind v are forgotten: idleness earns nothing. ]]
+the generation really cost; of one that waits also to behind v, though not to before its backlog began.
+Tags behind v of those that do not wait are forgotten: idleness earns nothing. A tenant that begins to wait,
+and has no debt, is next. ]]
 
 local OK, NOT_FOUND, LEASE_LOST, GAP, ABANDON, CANCELLED = 0, 1, 2, 3, 4, 5
 local MODEL_FULL, TENANT_FULL, TAKEN = 6, 7, 8
 local QUEUED, DISPATCHED, RUNNING, FINISHED, STATE_CANCELLED, FAILED = 1, 2, 3, 4, 5, 6
 local REASON_CANCELLED, REASON_ERROR = 3, 4
 local WORKERS_MAX, WORKER_KEPT_MS = 256, 60000
-local DEAD_MAX, FORGET_MAX = 1000, 1000
+local DEAD_MAX, FORGET_MAX, ORDERS = 1000, 1000, 1048576
 
 -- redis.call is not there yet while the library loads.
 local function call(...)
@@ -85,12 +88,14 @@ local function virtual_time(meta)
   return number(call('HGET', meta, 'v'))
 end
 
--- Charges a tenant `delta` of virtual time; never back behind the present.
+-- Charges a tenant `delta` of virtual time. Back behind the present only one that waits: it would
+-- have been served meanwhile. fx2_submit does not say since when it does.
 local function charge(k, tenant, delta)
   local v = virtual_time(k.meta)
   local start = call('ZSCORE', k.tenants, tenant)
   if start then
-    call('ZADD', k.tenants, math.max(v, start + delta), tenant)
+    local from = tonumber(call('HGET', k.meta, 'from:' .. tenant) or v)
+    call('ZADD', k.tenants, math.max(math.min(from, v), start + delta), tenant)
     return
   end
   local finish = number(call('ZSCORE', k.debt, tenant) or v) + delta
@@ -99,6 +104,12 @@ end
 
 local function settle(k, g, cost)
   if g.charged ~= cost then charge(k, g.tenant, (cost - g.charged) / g.weight) end
+end
+
+-- Its backlog is empty.
+local function tenant_leaves(k, tenant)
+  call('ZREM', k.tenants, tenant)
+  call('HDEL', k.meta, 'from:' .. tenant)
 end
 
 -- With nothing queued or running every debt is forgiven and the clock starts again.
@@ -219,10 +230,22 @@ local function submit_one(k, gen, args, at)
   call('HINCRBY', k.meta, 'waiting', 1)
 end
 
+-- Where a backlog begins: just before all that were served since theirs began, and with those that
+-- were not.
+local function begin_of(k)
+  local v, first = virtual_time(k.meta), call('ZRANGE', k.tenants, 0, 0, 'WITHSCORES')
+  if not first[1] then return v end
+  local from = tonumber(call('HGET', k.meta, 'from:' .. first[1]) or 0)
+  return math.min(v, first[2] - from < 1 and from or first[2] - 1)
+end
+
+-- Those that begin at the same time come in the order of their submission.
 local function tenant_waits(k, tenant)
   if call('ZSCORE', k.tenants, tenant) then return end
-  local tag = number(call('ZSCORE', k.debt, tenant))
-  call('ZADD', k.tenants, math.max(virtual_time(k.meta), tag), tenant)
+  local from, tag = begin_of(k), number(call('ZSCORE', k.debt, tenant))
+  local order = number(call('HGET', k.meta, 'seq')) % ORDERS / ORDERS
+  call('ZADD', k.tenants, math.max(from + order, tag), tenant)
+  call('HSET', k.meta, 'from:' .. tenant, from)
   call('ZREM', k.debt, tenant)
 end
 
@@ -276,7 +299,7 @@ local function dispatch_one(k, tenant, start, wait, id, gen)
   if call('EXISTS', wait) == 1 then
     call('ZADD', k.tenants, finish, tenant)
   else
-    call('ZREM', k.tenants, tenant)
+    tenant_leaves(k, tenant)
     call('ZADD', k.debt, finish, tenant)
   end
   call('ZREMRANGEBYSCORE', k.debt, '-inf', start)
@@ -557,7 +580,7 @@ local function leave_backlog(k, g, id)
   call('HINCRBY', k.meta, 'waiting', -1)
   if call('EXISTS', k.wait) == 1 then return end
   local start = tonumber(call('ZSCORE', k.tenants, g.tenant))
-  call('ZREM', k.tenants, g.tenant)
+  tenant_leaves(k, g.tenant)
   if start > virtual_time(k.meta) then call('ZADD', k.debt, start, g.tenant) end
 end
 

@@ -156,6 +156,81 @@ static void debts_end_with_the_work(struct rig *rig) {
     assert_int_equal(rig_int(rig, "HEXISTS fx:{m7}:meta v"), 0);
 }
 
+/* Tenant 1 has plenty waiting, and costs less than was guessed: its tag goes back behind those it
+ * was served at. Then there is one slot. */
+static void hog(struct rig *rig, uint32_t turns) {
+    rig_beat(rig, "w", 3);
+    for (uint32_t n = 0; n < 30; n++)
+        (void)rig_submit(rig, n, 1);
+    for (uint32_t turn = 0; turn < turns; turn++) {
+        assert_int_equal(rig_dispatch(rig).count, 3);
+        struct rig_tasks tasks = rig_pull(rig, "w", 3);
+        assert_int_equal(tasks.count, 3);
+        for (size_t i = 0; i < 3; i++)
+            (void)rig_finish(rig, rig_number(&tasks.at[i].id), 1, 0, FX_FINISH_STOP);
+    }
+    rig_beat(rig, "w", 1);
+}
+
+/* The next that is dispatched; one slot is free. It ends without a token. */
+static uint32_t next_of(struct rig *rig) {
+    assert_int_equal(rig_dispatch(rig).count, 1);
+    struct rig_tasks tasks = rig_pull(rig, "w", 1);
+    assert_int_equal(tasks.count, 1);
+    uint32_t n = rig_number(&tasks.at[0].id);
+    (void)rig_finish(rig, n, 1, 0, FX_FINISH_STOP);
+    return n;
+}
+
+static void who_begins_to_wait_is_next(struct rig *rig) {
+    for (uint32_t turns = 1; turns <= 8; turns++) {
+        rig_flush(rig);
+        hog(rig, turns);
+        for (uint32_t tenant = 9; tenant >= 2; tenant--) /* by no order but that of submission */
+            (void)rig_submit(rig, 100 - tenant, tenant);
+        for (uint32_t tenant = 9; tenant >= 2; tenant--)
+            assert_int_equal(next_of(rig), 100 - tenant);
+        assert_in_range(next_of(rig), 0, 29);
+    }
+    assert_int_equal(rig_int(rig, "HEXISTS fx:{m7}:meta from:2"), 0);
+    assert_int_equal(rig_int(rig, "HEXISTS fx:{m7}:meta from:1"), 1);
+}
+
+static void submit_cost(struct rig *rig, uint32_t n, uint64_t tenant, uint32_t prompt,
+                        uint32_t guessed) {
+    struct fx_submit submit = rig_submission(n, tenant);
+    submit.prompt_tokens = prompt;
+    submit.expected_tokens = guessed;
+    (void)rig_submit_as(rig, &submit);
+}
+
+/* A refund of what was charged before a tenant was idle is no credit for that time. */
+static void a_refund_is_no_credit(struct rig *rig) {
+    rig_beat(rig, "w", 2);
+    submit_cost(rig, 1, 2, 10, 490);
+    assert_int_equal(rig_dispatch(rig).count, 1);
+    assert_int_equal(rig_pull(rig, "w", 1).count, 1);
+    for (uint32_t n = 10; n < 40; n++)
+        submit_cost(rig, n, 1, 50, 0);
+    for (uint32_t n = 10; n < 30; n++)
+        assert_int_equal(next_of(rig), n);
+    for (uint32_t n = 50; n < 60; n++)
+        submit_cost(rig, n, 2, 50, 0);
+    (void)rig_dispatch(rig);                        /* one of tenant 2, who is next */
+    (void)rig_finish(rig, 1, 1, 0, FX_FINISH_STOP); /* 490 back */
+    (void)rig_finish(rig, rig_number(&rig_pull(rig, "w", 1).at[0].id), 1, 0, FX_FINISH_STOP);
+    uint32_t served = 0;
+    for (uint32_t turn = 0; turn < 8; turn++) {
+        (void)rig_dispatch(rig);
+        struct rig_tasks tasks = rig_pull(rig, "w", 1);
+        assert_int_equal(tasks.count, 1);
+        uint32_t n = rig_number(&tasks.at[0].id);
+        served += n >= 50;
+        (void)rig_finish(rig, n, 1, 0, FX_FINISH_STOP);
+    }
+    assert_in_range(served, 3, 5);
+}
+
 struct race {
     uint32_t answers, moved;
     bool done;
@@ -201,6 +276,8 @@ static const struct rig_row rows[] = {
     {"idleness earns nothing",           idleness_earns_nothing          },
     {"settled by real cost",             settled_by_real_cost            },
     {"debts end with the work",          debts_end_with_the_work         },
+    {"who begins to wait is next",       who_begins_to_wait_is_next      },
+    {"a refund is no credit",            a_refund_is_no_credit           },
     {"two schedulers",                   two_schedulers                  },
 };
 RIG_MAIN(rows)

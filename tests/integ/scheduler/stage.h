@@ -5,7 +5,7 @@
 #include "fractal/v1/scheduler.pb-c.h"
 #include "tests/integ/queue/rig.h"
 
-enum { STAGE_ENV_MAX = 12, STAGE_LOG_MAX = 32768, STAGE_PROCESSES_MAX = 2 };
+enum { STAGE_ENV_MAX = 12, STAGE_LOG_MAX = 32768, STAGE_PROCESSES_MAX = 3 };
 
 struct stage_process {
     pid_t pid;

@@ -1,7 +1,7 @@
 add_library(fx_test_scheduler STATIC integ/scheduler/stage.c)
 target_compile_definitions(fx_test_scheduler PRIVATE FX_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
 target_link_libraries(fx_test_scheduler PUBLIC fx_test_queue fx_rpc fx_model)
-foreach(test IN ITEMS admission generation groups process)
+foreach(test IN ITEMS admission fairness generation groups process)
   fx_add_test(integ/scheduler/test_${test}.c LABELS integ DEPS fx_test_scheduler)
   add_dependencies(integ_scheduler_test_${test} fractal-scheduler)
 endforeach()
