@@ -3,6 +3,10 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { RANDOM_BLOCK = 512, RANDOM_SMALL = 64 };
 
 struct fx_sha256_stream {
     EVP_MD_CTX *context;
@@ -46,8 +50,42 @@ uint32_t fx_crc32c(uint32_t crc, fx_span bytes) {
     return ~crc;
 }
 
+/* OpenSSL takes a microsecond however few bytes it is asked for: small demands share a block, each
+ * thread its own, a child process another. What was given is wiped. */
+struct block {
+    uint8_t bytes[RANDOM_BLOCK];
+    size_t left;
+    unsigned forks;
+};
+
+static atomic_uint forks;
+
+static void on_child(void) {
+    forks++;
+}
+
+static void forks_watch(void) {
+    FX_ASSERT(pthread_atfork(NULL, NULL, on_child) == 0);
+}
+
+static void block_fill(struct block *block) {
+    FX_ASSERT(RAND_bytes(block->bytes, sizeof block->bytes) == 1);
+    block->left = sizeof block->bytes;
+    block->forks = forks;
+}
+
 void fx_random(void *out, size_t len) {
-    FX_ASSERT(RAND_bytes(out, (int)len) == 1);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static _Thread_local struct block block;
+    if (len > RANDOM_SMALL) {
+        FX_ASSERT(RAND_bytes(out, (int)len) == 1);
+        return;
+    }
+    (void)pthread_once(&once, forks_watch);
+    if (block.left < len || block.forks != forks) block_fill(&block);
+    block.left -= len;
+    memcpy(out, block.bytes + block.left, len);
+    explicit_bzero(block.bytes + block.left, len);
 }
 
 bool fx_equal_ct(const void *a, const void *b, size_t len) {

@@ -1,6 +1,9 @@
 #include "tests/fx_test.h"
 #include "common/base/hash.h"
 #include "common/base/heap.h"
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* FIPS 180-2 appendix B; CRC-32C check value of the CRC catalogue and RFC 3720 B.4. */
 static const struct {
@@ -67,6 +70,53 @@ static void test_random_differs(void **state) {
     assert_memory_not_equal(a, zero, sizeof a);
 }
 
+/* Small ones share a block: none comes twice, across blocks, threads and a fork. */
+enum { DRAWS = 4000, DRAW_BYTES = 16 };
+static uint8_t drawn[3][DRAWS][DRAW_BYTES];
+
+static void *draw(void *row) {
+    for (size_t i = 0; i < DRAWS; i++)
+        fx_random(((uint8_t(*)[DRAW_BYTES])row)[i], DRAW_BYTES);
+    return NULL;
+}
+
+static void draw_in_child(void) {
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)draw(drawn[2]);
+        (void)!write(ends[1], drawn[2], sizeof drawn[2]);
+        _exit(0);
+    }
+    (void)close(ends[1]);
+    uint8_t *at = drawn[2][0];
+    for (ssize_t got; (got = read(ends[0], at, sizeof drawn[2])) > 0;)
+        at += got;
+    assert_true(at == drawn[2][0] + sizeof drawn[2]);
+    (void)close(ends[0]);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static int by_bytes(const void *a, const void *b) {
+    return memcmp(a, b, DRAW_BYTES);
+}
+
+static void test_random_never_twice(void **state) {
+    pthread_t thread;
+    uint8_t(*all)[DRAW_BYTES] = drawn[0];
+    (void)state;
+    fx_random(drawn[0][0], 1); /* the parent's block is begun when it forks */
+    assert_int_equal(pthread_create(&thread, NULL, draw, drawn[1]), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    draw_in_child();
+    (void)draw(drawn[0]);
+    qsort(all, 3 * DRAWS, DRAW_BYTES, by_bytes);
+    for (size_t i = 1; i < 3 * DRAWS; i++)
+        assert_memory_not_equal(all[i - 1], all[i], DRAW_BYTES);
+}
+
 static void test_equal_ct(void **state) {
     (void)state;
     assert_true(fx_equal_ct("abc", "abc", 3));
@@ -116,6 +166,7 @@ int main(void) {
         cmocka_unit_test(test_sha256_stream_of_a_million_and_again),
         cmocka_unit_test(test_crc32c_known_answers),
         cmocka_unit_test(test_random_differs),
+        cmocka_unit_test(test_random_never_twice),
         cmocka_unit_test(test_equal_ct),
         cmocka_unit_test(test_hex_both_ways),
     };
