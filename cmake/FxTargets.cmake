@@ -43,7 +43,8 @@ endfunction()
 # fx_add_test(path/test_x.c LABELS unit [TIMEOUT s] [DEPS fx_base ...] [BY script] [ARGS ...]
 #   [LINK opts])
 # One binary a file; the test's name is the path without .c. ./fractal test runs ctest with twice as
-# many jobs as there are cores, and a test takes two of them.
+# many jobs as there are cores, and a test takes two of them. The target `checks` builds what runs
+# under sanitizers.
 function(fx_add_test source)
   cmake_parse_arguments(arg "" "TIMEOUT;BY" "LABELS;DEPS;ARGS;LINK;ENV" ${ARGN})
   if(NOT arg_TIMEOUT)
@@ -60,6 +61,16 @@ function(fx_add_test source)
   add_test(NAME ${test_name} COMMAND ${arg_BY} $<TARGET_FILE:${target}> ${arg_ARGS})
   set_tests_properties(${test_name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
     ENVIRONMENT "${arg_ENV}" PROCESSORS 2)
+  if("${arg_LABELS}" MATCHES "^(unit|golden|integ)$")
+    fx_add_check(${target})
+  endif()
+endfunction()
+
+function(fx_add_check target)
+  if(NOT TARGET checks)
+    add_custom_target(checks)
+  endif()
+  add_dependencies(checks ${target})
 endfunction()
 
 # fx_tests_wait(SECONDS name ...): tests that merely wait for most of these seconds take one job, and
@@ -94,6 +105,7 @@ function(fx_add_fuzzer source)
   else()
     target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz/replay.c)
     add_test(NAME fuzz/${target} COMMAND ${target} ${corpus})
+    fx_add_check(${target})
   endif()
   set_tests_properties(fuzz/${target} PROPERTIES LABELS fuzz TIMEOUT 120 PROCESSORS 2)
 endfunction()

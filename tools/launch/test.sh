@@ -16,10 +16,11 @@ run_ctest() {
     PASSED=$((PASSED + BASH_REMATCH[2] - BASH_REMATCH[1]))
 }
 
+# build_tests PRESET [TARGET]
 build_tests() {
     say "building (preset $1)"
     configure "$1" -DFX_TESTS=ON
-    build "$ROOT/build/$1"
+    build "$ROOT/build/$1" --target "${2:-all}"
 }
 
 build_fuzzers() {
@@ -56,9 +57,9 @@ test_all() {
     need_packages build run test fuzz "${clients[@]}"
     build_tests release
     run_ctest release -LE '^(long|bench)$'
-    build_tests asan
+    build_tests asan checks
     run_ctest asan -L '^(unit|golden|integ|fuzz)$' -LE '^(long|bench)$'
-    build_tests tsan
+    build_tests tsan checks
     run_ctest tsan -L '^(unit|integ)$' -LE '^(long|bench)$'
     test_fuzz
     [ $CLIENTS = no ] || test_clients
