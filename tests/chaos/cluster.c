@@ -4,13 +4,12 @@
 
 enum { DIES_MS = 5000, CLEAN_MS = 15000, REDIS_DOWN_MS = 700, REDIS_STOPPED_MS = 4000 };
 
-#define WORKER_ENV "FX_SLOTS_MAX=8", "FX_THREADS=1"
 #define COUNTS                                                                                     \
     .workers = SUITE_MANY, .schedulers = SUITE_MANY, .gateways = SUITE_MANY,                       \
     .env = WORDS("FX_LEASE_MS=1500", "FX_RENEW_MS=400", "FX_GEN_RETAIN_S=120")
-const struct suite_opts cluster_opts = {COUNTS, .worker_env = WORDS(WORKER_ENV)};
-const struct suite_opts cluster_small_opts = {COUNTS,
-                                              .worker_env = WORDS(WORKER_ENV, "FX_KV_MIB=1")};
+const struct suite_opts cluster_opts = {COUNTS, .worker_env = WORDS("FX_THREADS=1")};
+const struct suite_opts cluster_small_opts = {
+    COUNTS, .worker_env = WORDS("FX_THREADS=1", "FX_SLOTS_MAX=8", "FX_KV_MIB=1")};
 
 struct suite cluster;
 

@@ -6,8 +6,8 @@
 
 enum { CLUSTER_LEASE_MS = 1500 };
 
-/** A short lease; plenty of KV pages, or 8 a worker: less than what its slots want, so that
- *  generations are pre-empted all the time. */
+/** A short lease; and room for all, or 8 slots and 8 KV pages a worker: less than what the slots
+ *  want, so that generations wait and are pre-empted all the time. */
 extern const struct suite_opts cluster_opts, cluster_small_opts;
 extern struct suite cluster;
 /** Opens `cluster`. */

@@ -11,17 +11,20 @@ function(fx_add_chaos name timeout)
   add_dependencies(chaos_test_${name} fractal-tenant fractal-slicer fractal-scheduler fractal-worker
     fractal-gateway fractal-cli)
 endfunction()
-fx_add_chaos(chaos 240 84 6 8) # answers, at once, kills that must hit
+fx_add_chaos(chaos 240 78 6 8 roomy) # answers, at once, kills that must hit
 fx_add_chaos(hints 60)
 fx_add_chaos(lost 60)
 fx_add_chaos(resume 60)
 set_tests_properties(chaos/test_hints chaos/test_lost chaos/test_resume PROPERTIES
   LABELS "e2e;chaos")
 
-# The whole of it, by ./fractal test chaos and chaos-long alone.
-add_test(NAME chaos/300 COMMAND chaos_test_chaos 300 8 30)
-add_test(NAME chaos/3000 COMMAND chaos_test_chaos 3000 12 200)
-set_tests_properties(chaos/300 PROPERTIES LABELS "long;chaos" TIMEOUT 900 RESOURCE_LOCK e2e
-  PROCESSORS 4)
-set_tests_properties(chaos/3000 PROPERTIES LABELS "long;chaos-long" TIMEOUT 3600 RESOURCE_LOCK e2e
-  PROCESSORS 4)
+# fx_add_chaos_run(NAME LABELS TIMEOUT ARGS...): the same program for longer, or with less room.
+function(fx_add_chaos_run name labels timeout)
+  add_test(NAME chaos/${name} COMMAND chaos_test_chaos ${ARGN})
+  set_tests_properties(chaos/${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout}
+    RESOURCE_LOCK e2e PROCESSORS 2)
+endfunction()
+fx_add_chaos_run(tight "e2e" 120 30 6 3 tight)
+fx_add_chaos_run(300 "long;chaos" 900 300 8 30 roomy)
+fx_add_chaos_run(300_tight "long;chaos" 900 300 12 20 tight)
+fx_add_chaos_run(3000 "long;chaos-long" 3600 3000 12 200 roomy)
