@@ -147,7 +147,7 @@ static FX_MUST bool read_tensors(struct fx_safetensors *file, fx_error *err) {
 }
 
 bool fx_safetensors__header(struct fx_safetensors *file, fx_error *err) {
-    static const struct fx_json_limits limits = {4, FX_SAFETENSORS_TENSORS_MAX * 16};
+    static const struct fx_json_limits limits = {4, (size_t)16 * FX_SAFETENSORS_TENSORS_MAX};
     fx_auto(uint8_t) text = NULL;
     size_t len;
     if (!read_header(file, &text, &len, err)) return false;
@@ -166,6 +166,6 @@ bool fx_safetensors__header(struct fx_safetensors *file, fx_error *err) {
     qsort(file->tensors, file->count, sizeof *file->tensors, by_data);
     for (size_t i = 0; i < file->count; i++)
         file->by_name[i] = &file->tensors[i];
-    qsort((void *)file->by_name, file->count, sizeof *file->by_name, by_name);
+    qsort((void *)file->by_name, file->count, sizeof(struct fx_tensor *), by_name);
     return check_cover(file, err);
 }

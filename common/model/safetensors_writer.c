@@ -38,7 +38,7 @@ static void put_entry(fx_buf *out, const struct fx_tensor_spec *spec, uint64_t a
         len += (size_t)snprintf(text + len, sizeof text - len, "%s%llu", i ? "," : "",
                                 (unsigned long long)spec->shape[i]);
     len += (size_t)snprintf(text + len, sizeof text - len, "],\"data_offsets\":[%llu,%llu]}",
-                            (unsigned long long)at, (unsigned long long)(at + bytes));
+                            (unsigned long long)at, (unsigned long long)at + bytes);
     FX_ASSERT(len < sizeof text);
     fx_buf_put(out, (fx_span){(const uint8_t *)text, len});
 }
