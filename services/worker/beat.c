@@ -1,12 +1,23 @@
 #include "services/worker/io_internal.h"
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "fractal/v1/scheduler.pb-c.h"
 
 enum { BEAT_DEADLINE_MS = 2000 };
 
+/* Once: why the scheduler does not know us. */
+static void log_refusal(worker_io *io, const struct fx_client_result *result) {
+    bool told = io->refused;
+    io->refused = result->code != FX_OK;
+    if (told || !io->refused) return;
+    fx_log(FX_LOG_WARN, FX_EVENT("not_registered"), FX_KS("code", fx_code_name(result->code)),
+           FX_KS("reason", result->text));
+}
+
 static void on_beat(void *user, const struct fx_client_result *result) {
     worker_io *io = user;
     io->beating = false;
+    log_refusal(io, result);
     status_set(io->opts.status, STATUS_REGISTERED, result->code == FX_OK);
 }
 

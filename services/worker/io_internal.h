@@ -58,6 +58,7 @@ struct worker_io {
 
     bool pulling, pull_again; /* one pull at a time; hints that came meanwhile */
     bool beating, draining;
+    bool refused; /* the last heartbeat; the log was told why */
     uint64_t pulled_ms, beat_ms;
     uint64_t progress, progress_ms; /* the engine's counter, and when it last moved */
 };
