@@ -9,6 +9,7 @@ const char *const fx_env_names[] = {
     "FX_CONNECTIONS_MAX",
     "FX_CORS_ORIGINS",
     "FX_DATA_DIR",
+    "FX_DEAD_MS",
     "FX_DELIVERIES_MAX",
     "FX_DRAIN_MS",
     "FX_GATEWAY_URL",
@@ -50,5 +51,6 @@ const char *const fx_env_names[] = {
     "FX_TLS_KEY",
     "FX_UNREAD_BYTES",
     "FX_UNREAD_MS",
+    "FX_UNREADY_MS",
     NULL,
 };

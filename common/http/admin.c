@@ -15,7 +15,7 @@ enum {
 struct fx_admin {
     struct fx_admin_opts opts;
     struct event_base *base;
-    struct event *stop;
+    struct event *stop, *follow;
     fx_http_server *server;
     uint8_t *page; /* FX_ADMIN_METRICS_MAX bytes */
     pthread_t thread;
@@ -28,21 +28,34 @@ static void reply_text(fx_http_call *call, unsigned status, fx_span body) {
     fx_http_reply(call, &reply);
 }
 
-static void reply_state(fx_http_call *call, bool (*check)(void *, char *), void *ctx) {
+static void serve_live(struct fx_admin *admin, fx_http_call *call) {
     char reason[FX_ADMIN_REASON_MAX] = "";
-    bool ok = !check || check(ctx, reason);
-    if (ok)
+    if (!admin->opts.live || admin->opts.live(admin->opts.ctx, reason))
         reply_text(call, 200, fx_span_str("ok\n"));
     else
-        reply_text(call, 503, fx_span_str(*reason ? reason : "not ready"));
-}
-
-static void serve_live(struct fx_admin *admin, fx_http_call *call) {
-    reply_state(call, admin->opts.live, admin->opts.ctx);
+        reply_text(call, 503, fx_span_str(*reason ? reason : "not alive"));
 }
 
 static void serve_ready(struct fx_admin *admin, fx_http_call *call) {
-    reply_state(call, admin->opts.ready, admin->opts.ctx);
+    char reason[FX_ADMIN_REASON_MAX] = "";
+    if (admin->opts.ready(admin->opts.ctx, reason)) {
+        reply_text(call, 200, fx_span_str("ok\n"));
+        return;
+    }
+    const struct fx_http_header again = {fx_span_str("retry-after"), fx_span_str("1")};
+    fx_http_reply(call, &(struct fx_http_reply){.status = 503,
+                                                .content_type = "text/plain; charset=utf-8",
+                                                .body = fx_span_str(*reason ? reason : "not ready"),
+                                                .headers = &again,
+                                                .header_count = 1});
+}
+
+static void on_follow(evutil_socket_t fd, short what, void *arg) {
+    struct fx_admin *admin = arg;
+    char reason[FX_ADMIN_REASON_MAX] = "";
+    (void)fd, (void)what;
+    bool ready = admin->opts.ready(admin->opts.ctx, reason);
+    admin->opts.follow(admin->opts.ctx, ready, reason);
 }
 
 static void serve_metrics(struct fx_admin *admin, fx_http_call *call) {
@@ -94,6 +107,14 @@ static void *run(void *arg) {
     return NULL;
 }
 
+static FX_MUST bool follow_start(struct fx_admin *admin, fx_error *err) {
+    const struct timeval every = {0, FX_ADMIN_FOLLOW_MS * 1000L};
+    if (!admin->opts.follow) return true;
+    admin->follow = event_new(admin->base, -1, EV_PERSIST, on_follow, admin);
+    return (admin->follow && event_add(admin->follow, &every) == 0) ||
+           fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for the admin endpoints");
+}
+
 static FX_MUST bool start(struct fx_admin *admin, fx_error *err) {
     struct fx_http_server_opts opts = {
         .base = admin->base,
@@ -106,6 +127,7 @@ static FX_MUST bool start(struct fx_admin *admin, fx_error *err) {
         .idle_ms_max = IDLE_MS_MAX,
     };
     if (!fx_http_server_open(&opts, &admin->server, err)) return fx_wrap(err, "admin endpoints");
+    if (!follow_start(admin, err)) return false;
     admin->opts.addr = NULL;
     if (pthread_create(&admin->thread, NULL, run, admin) != 0)
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "no thread for the admin endpoints");
@@ -141,6 +163,7 @@ void fx_admin_free(fx_admin *admin) {
     fx_http_server_free(admin->server);
     if (admin->base) (void)event_base_loop(admin->base, EVLOOP_NONBLOCK); /* deferred frees */
     if (admin->stop) event_free(admin->stop);
+    if (admin->follow) event_free(admin->follow);
     if (admin->base) event_base_free(admin->base);
     free(admin->page);
     free(admin);

@@ -7,6 +7,7 @@
 enum {
     FX_ADMIN_REASON_MAX = 256,         /* bytes of a reason, NUL included */
     FX_ADMIN_METRICS_MAX = 256 * 1024, /* bytes of one /metrics answer */
+    FX_ADMIN_FOLLOW_MS = 100,
 };
 
 /** Plain HTTP for probes on FX_ADMIN_ADDR, on a thread of its own: GET (and HEAD) /livez, /readyz
@@ -16,12 +17,15 @@ typedef struct fx_admin fx_admin;
 struct fx_admin_opts {
     const char *addr; /* "127.0.0.1:51052", "[::1]:0", port 0 = any; borrowed during the call */
     void *ctx;        /* handed to the callbacks; must outlive the server */
-    /* All three are called on the admin's thread, so they read atomics or take a lock, and never
+    /* All are called on the admin's thread, so they read atomics or take a lock, and never
      * block. `reason` (NUL-terminated, at most FX_ADMIN_REASON_MAX) is shown when they are false.
      */
     bool (*live)(void *ctx, char *reason);   /* NULL: always alive while the thread answers */
-    bool (*ready)(void *ctx, char *reason);  /* required */
+    bool (*ready)(void *ctx, char *reason);  /* required; its 503 carries Retry-After */
     void (*metrics)(void *ctx, fx_buf *out); /* NULL: an empty page */
+    /** Every FX_ADMIN_FOLLOW_MS, with what `ready` says then: for other faces of readiness.
+     *  NULL: nobody follows */
+    void (*follow)(void *ctx, bool ready, const char *reason);
 };
 
 /** Listens and starts the thread. @own caller, fx_admin_free

@@ -39,7 +39,8 @@ static void on_accept_error(struct evconnlistener *listener, void *arg) {
 }
 
 static void drained_check(fx_http_server *server) {
-    if (!server->draining || server->drain_told || !TAILQ_EMPTY(&server->conns)) return;
+    if (server->listener || !server->draining || server->drain_told || !TAILQ_EMPTY(&server->conns))
+        return;
     server->drain_told = true;
     if (server->opts.drained) server->opts.drained(server->opts.ctx);
 }
@@ -102,6 +103,10 @@ void fx_http_server_stats(const fx_http_server *server, struct fx_http_stats *ou
 }
 
 void fx_http_server_drain(fx_http_server *server) {
+    server->draining = true;
+}
+
+void fx_http_server_unlisten(fx_http_server *server) {
     server->draining = true;
     if (server->listener) evconnlistener_free(server->listener);
     server->listener = NULL;

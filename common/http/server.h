@@ -96,7 +96,7 @@ struct fx_http_server_opts {
     bool (*admit)(void *ctx, fx_http_call *call, const struct fx_http_request *request);
     /** Optional. */
     void (*done)(void *ctx, const struct fx_http_access *access);
-    /** Optional: no connection is left after fx_http_server_drain. */
+    /** Optional: no connection is left after fx_http_server_unlisten. */
     void (*drained)(void *ctx);
     struct fx_http_cors cors; /* optional; checked by fx_http_cors_check */
     /* 0 in a limit: the default beside it. */
@@ -116,8 +116,11 @@ FX_MUST bool fx_http_server_open(const struct fx_http_server_opts *opts, fx_http
                                  fx_error *err);
 uint16_t fx_http_server_port(const fx_http_server *server);
 void fx_http_server_stats(const fx_http_server *server, struct fx_http_stats *out);
-/** Stops listening and closes idle connections; calls in flight finish, then `drained`. */
+/** From now on each reply says that it is its connection's last. It still listens: whoever comes is
+ *  to be refused with reasons. */
 void fx_http_server_drain(fx_http_server *server);
+/** Stops listening and closes idle connections; calls in flight finish, then `drained`. */
+void fx_http_server_unlisten(fx_http_server *server);
 /** Closes everything (gone callbacks run); NULL is fine. Not from inside a callback. libevent frees
  *  some of it in the base's next turn: run one (EVLOOP_NONBLOCK) before freeing the base. */
 void fx_http_server_free(fx_http_server *server);

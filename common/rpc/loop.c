@@ -1,10 +1,12 @@
 #include "common/rpc/loop.h"
 #include <event2/event.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include "common/base/clock.h"
 #include "common/base/heap.h"
 
 struct job {
@@ -14,7 +16,8 @@ struct job {
 
 struct fx_loop {
     struct event_base *base;
-    struct event *wake;
+    struct event *wake, *turn;
+    _Atomic uint64_t turned_ms;
     int fd;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -56,6 +59,12 @@ static void on_wake(evutil_socket_t fd, short what, void *user) {
     if (stop) (void)event_base_loopbreak(loop->base);
 }
 
+static void on_turn(evutil_socket_t fd, short what, void *user) {
+    fx_loop *loop = user;
+    (void)fd, (void)what;
+    loop->turned_ms = fx_clock_ms();
+}
+
 bool fx_loop_open(uint32_t inbox_max, fx_loop **out, fx_error *err) {
     FX_ASSERT(inbox_max > 0);
     fx_auto(fx_loop) loop = fx_alloc(1, sizeof *loop);
@@ -66,9 +75,12 @@ bool fx_loop_open(uint32_t inbox_max, fx_loop **out, fx_error *err) {
     loop->cap = inbox_max;
     loop->ring = fx_alloc(inbox_max, sizeof *loop->ring);
     loop->base = event_base_new();
-    if (loop->base)
+    if (loop->base) {
         loop->wake = event_new(loop->base, loop->fd, EV_READ | EV_PERSIST, on_wake, loop);
-    if (!loop->ring || !loop->wake || event_add(loop->wake, NULL) != 0)
+        loop->turn = event_new(loop->base, -1, EV_PERSIST, on_turn, loop);
+    }
+    if (!loop->ring || !loop->wake || !loop->turn || event_add(loop->wake, NULL) != 0 ||
+        event_add(loop->turn, &(struct timeval){0, FX_LOOP_TURN_MS * 1000L}) != 0)
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "open a loop");
     *out = fx_take(loop);
     return true;
@@ -80,6 +92,7 @@ struct event_base *fx_loop_base(fx_loop *loop) {
 
 static void *run(void *argument) {
     fx_loop *loop = argument;
+    (void)pthread_setname_np(pthread_self(), "loop");
     (void)event_base_loop(loop->base, EVLOOP_NO_EXIT_ON_EMPTY);
     return NULL;
 }
@@ -87,6 +100,7 @@ static void *run(void *argument) {
 bool fx_loop_start(fx_loop *loop, fx_error *err) {
     FX_ASSERT(!loop->running);
     loop->running = true;
+    loop->turned_ms = fx_clock_ms();
     int rc = pthread_create(&loop->thread, NULL, run, loop);
     if (rc == 0) return true;
     loop->running = false;
@@ -140,6 +154,11 @@ bool fx_loop_call(fx_loop *loop, void (*fn)(void *user), void *user) {
     return posted;
 }
 
+uint64_t fx_loop_silence_ms(const fx_loop *loop) {
+    uint64_t turned_ms = loop->turned_ms, now_ms = fx_clock_ms();
+    return now_ms > turned_ms ? now_ms - turned_ms : 0;
+}
+
 void fx_loop_stop(fx_loop *loop) {
     if (!loop->running) return;
     pthread_mutex_lock(&loop->lock);
@@ -154,6 +173,7 @@ void fx_loop_free(fx_loop *loop) {
     if (!loop) return;
     fx_loop_stop(loop);
     if (loop->wake) event_free(loop->wake);
+    if (loop->turn) event_free(loop->turn);
     if (loop->base) event_base_free(loop->base);
     if (loop->fd >= 0) (void)close(loop->fd);
     free(loop->ring);

@@ -1,10 +1,14 @@
 #include "common/rpc/service.h"
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+#include "common/base/clock.h"
 #include "common/base/hash.h"
 #include "common/base/heap.h"
 #include "common/base/log.h"
@@ -52,13 +56,51 @@ void fx_signal_block(void) {
     (void)signal(SIGPIPE, SIG_IGN);
 }
 
-int fx_signal_wait(void) {
+static int wait_any(const struct timespec *within) {
     sigset_t set;
-    int got = 0;
+    int got;
     signal_set(&set);
-    while (sigwait(&set, &got) != 0)
-        continue;
+    do
+        got = within ? sigtimedwait(&set, NULL, within) : sigwaitinfo(&set, NULL);
+    while (got < 0 && errno == EINTR);
+    return got < 0 ? 0 : got;
+}
+
+static void *end_at_the_next(void *first_ms) {
+    uint64_t until_ms = (uint64_t)(uintptr_t)first_ms + FX_SIGNAL_AGAIN_MS;
+    sigset_t set;
+    int got;
+    do
+        got = wait_any(NULL);
+    while (fx_clock_ms() < until_ms);
+    sigemptyset(&set);
+    sigaddset(&set, got);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    (void)raise(got);
+    return NULL;
+}
+
+/* Without a thread for it the next one waits for the drain. */
+static int came(int got) {
+    pthread_t thread;
+    void *now_ms = (void *)(uintptr_t)fx_clock_ms();
+    if (got && pthread_create(&thread, NULL, end_at_the_next, now_ms) == 0)
+        (void)pthread_detach(thread);
     return got;
+}
+
+int fx_signal_wait(void) {
+    return came(wait_any(NULL));
+}
+
+int fx_signal_wait_ms(uint32_t ms) {
+    return came(wait_any(&(struct timespec){ms / 1000, (long)(ms % 1000) * 1000000}));
+}
+
+bool fx_health_check(const struct fx_health_config *config, fx_error *err) {
+    return config->dead_ms >= config->unready_ms ||
+           fx_fail(err, FX_INVALID_ARGUMENT, "FX_DEAD_MS=%u must be at least FX_UNREADY_MS=%u",
+                   config->dead_ms, config->unready_ms);
 }
 
 /* The first line of a private file. */

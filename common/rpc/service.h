@@ -62,6 +62,35 @@ struct fx_service_config {
             "debug|info|warn|error", "least level that is logged"                                  \
     }
 
+/** When a service counts as ill, and what it has to end; embed it beside. */
+struct fx_health_config {
+    uint32_t drain_ms;
+    uint32_t unready_ms, dead_ms; /* without progress: /readyz, /livez say 503 */
+};
+
+/** The row and rows of a table for the member `member` (a struct fx_health_config). */
+#define FX_DRAIN_ROW(config, member, drain_ms_)                                                    \
+    {                                                                                              \
+        "FX_DRAIN_MS", FX_ENV_U32, offsetof(config, member.drain_ms), 0, 86400000, drain_ms_,      \
+            NULL, "after SIGTERM: ms that what runs has to end"                                    \
+    }
+#define FX_HEALTH_ROWS(config, member, drain_ms_)                                                  \
+    FX_DRAIN_ROW(config, member, drain_ms_),                                                       \
+        {"FX_UNREADY_MS",                                                                          \
+         FX_ENV_U32,                                                                               \
+         offsetof(config, member.unready_ms),                                                      \
+         300,                                                                                      \
+         600000,                                                                                   \
+         "5000",                                                                                   \
+         NULL,                                                                                     \
+         "ms that work waits without progress until /readyz says 503"},                            \
+    {                                                                                              \
+        "FX_DEAD_MS", FX_ENV_U32, offsetof(config, member.dead_ms), 300, 3600000, "30000", NULL,   \
+            "likewise until /livez says 503; at least FX_UNREADY_MS"                               \
+    }
+/** What rows can't say. @err INVALID_ARGUMENT */
+FX_MUST bool fx_health_check(const struct fx_health_config *config, fx_error *err);
+
 /** Fills address, threads, tls and plaintext of `out`; the rest is zeroed for the caller. */
 void fx_service_server_opts(const struct fx_service_config *config, struct fx_server_opts *out);
 /** The same paths for a client; all NULL when TLS is off. */
@@ -75,8 +104,12 @@ FX_MUST bool fx_service_args(int argc, char **argv, const char *program, const c
 
 /** Blocks SIGTERM and SIGINT and ignores SIGPIPE; first thing in main, before any thread. */
 void fx_signal_block(void);
-/** Waits for SIGTERM or SIGINT and returns it. @thread main */
+/** Waits for SIGTERM or SIGINT and returns it. One more of them, FX_SIGNAL_AGAIN_MS or longer after
+ *  it, ends the process at once, as it does programs that don't catch it. @thread main */
 int fx_signal_wait(void);
+/** As fx_signal_wait for at most `ms`; 0: none came. @thread main */
+int fx_signal_wait_ms(uint32_t ms);
+enum { FX_SIGNAL_AGAIN_MS = 1000 }; /* a terminal and a launcher may both send the first */
 
 enum { FX_TOKEN_MAX = 65 };
 /** Reads the bootstrap token: a file of mode 0600 or stricter with 64 hex digits.

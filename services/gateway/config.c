@@ -57,8 +57,7 @@ const struct fx_env_row gw_config_rows[] = {
      "ms a generation waits for a token while its model has no worker" },
     {"FX_PING_MS",            FX_ENV_U32,    AT(ping_ms),          1000, 15000,              "10000",                    NULL,
      "ms of silence until a stream gets a comment that keeps it open"  },
-    {"FX_DRAIN_MS",           FX_ENV_U32,    AT(drain_ms_max),     0,    86400000,           "60000",                    NULL,
-     "ms that running answers have after SIGTERM"                      },
+    FX_HEALTH_ROWS(struct gw_config, health, "60000"),
     {"FX_LIMIT_LEASE_MS",     FX_ENV_U32,    AT(limit_lease_ms),   1000, 600000,             "15000",                    NULL,
      "ms until what a dead gateway took of rate limits comes back"     },
     {"FX_LOG_LEVEL",          FX_ENV_CHOICE, AT(log_level),        0,    0,                  "info",                     "debug|info|warn|error",
@@ -83,6 +82,7 @@ bool gw_config_check(const struct gw_config *config, fx_error *err) {
         return fx_fail(err, FX_INVALID_ARGUMENT,
                        "FX_HTTP_TLS_CERT and FX_HTTP_TLS_KEY are set both or not at all");
     if (!address_check(config, err)) return false;
+    if (!fx_health_check(&config->health, err)) return false;
     if (!fx_http_cors_check(config->cors_origins, err)) return fx_wrap(err, "FX_CORS_ORIGINS");
     if (!fx_redis_url_check(config->redis_url, err)) return fx_wrap(err, "FX_REDIS_URL");
     if (!fx_redis_url_check(gw_config_ledger_url(config), err))

@@ -2,7 +2,7 @@
 #include "common/base/env.h"
 #include "common/http/cors.h"
 #include "common/queue/redis_env.h"
-#include "common/rpc/tls.h"
+#include "common/rpc/service.h"
 
 enum { GW_LOOPS_MAX = 64, GW_LOOPS_AUTO_MAX = 8 };
 
@@ -15,9 +15,10 @@ struct gw_config {
     const char *tls_ca, *tls_cert, *tls_key;  /* between services, and of the gRPC API */
     const char *http_tls_cert, *http_tls_key; /* of the public port; both or none */
     const char *cors_origins;                 /* "": no web page may ask */
-    uint32_t connections_max, body_bytes_max, stall_ms_max, drain_ms_max, limit_lease_ms,
-        rpc_threads, http_loops, unread_bytes, unread_ms_max, ping_ms, resume_ms_max;
+    uint32_t connections_max, body_bytes_max, stall_ms_max, limit_lease_ms, rpc_threads, http_loops,
+        unread_bytes, unread_ms_max, ping_ms, resume_ms_max;
     bool plaintext;
+    struct fx_health_config health;
 };
 
 extern const struct fx_env_row gw_config_rows[];

@@ -91,9 +91,7 @@ void gateway_log_rpc(struct gateway *gateway, const char *request_id, const char
 static void on_tick(evutil_socket_t fd, short what, void *arg) {
     struct gateway *gateway = arg;
     (void)fd, (void)what;
-    gateway->metrics.beat_ms = fx_clock_ms();
     gw_metrics_http(&gateway->metrics, gateway->server);
-    if (!gateway->index) gw_rpc_tick(gateway->process);
     gw_unread_tick(gateway);
     gw_stalls_end(gateway);
     gw_limits_tick(gateway->limits);
@@ -159,17 +157,11 @@ static FX_MUST bool redis_open(struct gateway *gateway, fx_error *err) {
     return fx_redis_open(&opts, &gateway->ledger, err) || fx_wrap(err, "FX_REDIS_LEDGER_URL");
 }
 
-static void on_listed(void *ctx) {
-    gw_rpc_tick(((struct gateway *)ctx)->process);
-}
-
 static FX_MUST bool caches_open(struct gateway *gateway, fx_error *err) {
     struct gw_models_opts models = {.base = fx_loop_base(gateway->loop),
                                     .slicer = gateway->slicer,
                                     .vocabs = gateway->process->vocabs,
                                     .metrics = &gateway->metrics,
-                                    .on_listed = on_listed,
-                                    .ctx = gateway,
                                     .on_error = log_failed};
     struct gw_auth_opts auth = {
         .tenant = gateway->tenant, .redis = gateway->ledger, .metrics = &gateway->metrics};
@@ -226,7 +218,6 @@ bool gateway_open(struct gateway *gateway, fx_error *err) {
     gateway->config = gateway->process->config;
     TAILQ_INIT(&gateway->visits);
     (void)pthread_mutex_init(&gateway->metrics.lock, NULL);
-    gateway->metrics.beat_ms = fx_clock_ms();
     return fx_loop_open(GW_RPC_INBOX + INBOX_REST, &gateway->loop, err) &&
            redis_open(gateway, err) && clients_open(gateway, err) && caches_open(gateway, err) &&
            telemetry_open(gateway, err) && server_open(gateway, err) && tick_open(gateway, err);
@@ -244,7 +235,12 @@ void gateway_drain_check(void *user) {
     struct gateway *gateway = user;
     struct fx_http_stats stats;
     fx_http_server_stats(gateway->server, &stats);
+    gateway->answered = !gateway->visit_count;
     gateway->drained = !stats.open && !fx_client_calls_active(gateway->scheduler);
+}
+
+void gateway_unlisten(void *user) {
+    fx_http_server_unlisten(((struct gateway *)user)->server);
 }
 
 /* The generation of a stream goes on: another gateway has the rest. */

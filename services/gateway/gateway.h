@@ -35,7 +35,8 @@ struct gateway {
     struct event *tick;
     struct gw_visits visits; /* generations in flight */
     struct gw_metrics metrics;
-    bool drained;
+    uint32_t visit_count;           /* HTTP requests that have not ended */
+    bool answered, drained;         /* see gateway_drain_check */
     uint64_t log_second, log_lines; /* the access log's rate */
 };
 
@@ -46,11 +47,13 @@ FX_MUST bool gateway_open(struct gateway *gateway, fx_error *err);
 void gateway_log_rpc(struct gateway *gateway, const char *request_id, const char *method,
                      enum fx_code code, uint64_t us);
 /* In turn; each is a job for fx_loop_call. */
-/** Refuses new connections. */
+/** Each answer closes its connection; new requests are refused, for the process drains. */
 void gateway_drain_begin(void *gateway);
-/** Sets `drained` when nothing of the loop's runs any more. */
+/** Sets `answered` when no request is open, `drained` when no connection is, and nothing runs. */
 void gateway_drain_check(void *gateway);
 /** Ends running answers with an error. */
 void gateway_drain_end(void *gateway);
+/** Refuses new connections. */
+void gateway_unlisten(void *gateway);
 /** Ends everything; a half-opened one is fine. @thread the opener's, after fx_loop_stop */
 void gateway_close(struct gateway *gateway);

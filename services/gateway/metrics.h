@@ -12,7 +12,6 @@ struct gw_metrics {
     atomic_ullong limited, limit_errors, retries;
     atomic_ullong telemetry_listeners, telemetry_events, telemetry_missed;
     atomic_ullong running, models, unread, unread_total, submit_calls, submit_singles;
-    atomic_ullong beat_ms; /* the loop's last turn, monotonic */
     atomic_bool redis_ready, listed;
     struct fx_histogram first_token, whole;
     pthread_mutex_t lock; /* http */

@@ -45,9 +45,6 @@ struct gw_models_opts {
     fx_client *slicer;
     struct gw_vocabs *vocabs; /* of all loops; borrowed */
     struct gw_metrics *metrics;
-    /** The list is here, the first time and each time again. */
-    void (*on_listed)(void *ctx);
-    void *ctx;
     /** A fetch failed, for the log. */
     void (*on_error)(const char *what, const fx_error *err);
 };

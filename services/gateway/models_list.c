@@ -25,7 +25,6 @@ static void list_take(struct gw_models *models, const Fractal__V1__ListModelsRep
     models->opts.metrics->listed = true;
     models->opts.metrics->models = models->count;
     gw_models__bind(models);
-    models->opts.on_listed(models->opts.ctx);
 }
 
 static void asked_clear(struct gw_models *models) {

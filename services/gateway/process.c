@@ -10,7 +10,6 @@
 #include "services/gateway/vocabs.h"
 
 enum {
-    STUCK_MS = 10000, /* without a turn of a loop: not alive */
     DRAIN_POLL_US = 20000,
     FAREWELL_MS = 2000, /* for cancels and last bytes */
 };
@@ -33,28 +32,45 @@ bool gw_process_redis_ready(const struct gw_process *process) {
 
 /* -- what the admin's thread asks -- */
 
-static bool is_live(void *ctx, char *reason) {
-    const struct gw_process *process = ctx;
-    uint64_t now_ms = fx_clock_ms();
+static bool turned_within(const struct gw_process *process, uint64_t ms, char *reason) {
     for (uint32_t i = 0; i < process->loop_count; i++) {
-        uint64_t beat_ms = process->loops[i].metrics.beat_ms;
-        if (beat_ms + STUCK_MS > now_ms) continue;
+        if (fx_loop_silence_ms(process->loops[i].loop) < ms) continue;
         (void)snprintf(reason, FX_ADMIN_REASON_MAX, "loop %u does not turn", i);
         return false;
     }
     return true;
 }
 
-/* Redis away: still ready, for what needs it is answered 503 with Retry-After. */
-static bool is_ready(void *ctx, char *reason) {
+static bool is_live(void *ctx, char *reason) {
     const struct gw_process *process = ctx;
+    return turned_within(process, process->config->health.dead_ms, reason);
+}
+
+/* Redis away: still sound, for what needs it is answered 503 with Retry-After. */
+static bool is_sound(const struct gw_process *process, char *reason) {
     const char *why = process->draining             ? "draining"
                       : !gw_process_listed(process) ? "the slicer has not listed its models yet"
-                      : !fx_server_serving(process->rpc) ? "the gRPC API does not serve yet"
-                                                         : NULL;
-    if (!why) return is_live(ctx, reason);
+                                                    : NULL;
+    if (!why) return turned_within(process, process->config->health.unready_ms, reason);
     (void)snprintf(reason, FX_ADMIN_REASON_MAX, "%s", why);
     return false;
+}
+
+static bool is_ready(void *ctx, char *reason) {
+    const struct gw_process *process = ctx;
+    if (!is_sound(process, reason)) return false;
+    if (fx_server_serving(process->rpc)) return true;
+    (void)snprintf(reason, FX_ADMIN_REASON_MAX, "the gRPC API does not serve yet");
+    return false;
+}
+
+/* The gRPC API's health, which readiness waits for. */
+static void follow(void *ctx, bool ready, const char *reason) {
+    const struct gw_process *process = ctx;
+    char why[FX_ADMIN_REASON_MAX];
+    bool sound = is_sound(process, why);
+    (void)ready, (void)reason;
+    if (sound != fx_server_serving(process->rpc)) fx_server_set_serving(process->rpc, sound);
 }
 
 static void metrics_write(void *ctx, fx_buf *out) {
@@ -129,7 +145,8 @@ static FX_MUST bool admin_open(struct gw_process *process, fx_error *err) {
                                  .ctx = process,
                                  .live = is_live,
                                  .ready = is_ready,
-                                 .metrics = metrics_write};
+                                 .metrics = metrics_write,
+                                 .follow = follow};
     return fx_admin_open(&opts, &process->admin, err) || fx_wrap(err, "FX_ADMIN_ADDR");
 }
 
@@ -164,26 +181,38 @@ static bool on_loops(struct gw_process *process, void (*job)(void *gateway)) {
     return true;
 }
 
-static bool is_quiet(struct gw_process *process) {
+static bool is_answered(struct gw_process *process) {
     if (fx_server_stats(process->rpc).calls_active) return false;
     if (!on_loops(process, gateway_drain_check)) return true;
+    for (uint32_t i = 0; i < process->loop_count; i++)
+        if (!process->loops[i].answered) return false;
+    return true;
+}
+
+static bool is_quiet(struct gw_process *process) {
+    if (!is_answered(process)) return false;
     for (uint32_t i = 0; i < process->loop_count; i++)
         if (!process->loops[i].drained) return false;
     return true;
 }
 
-static bool wait_quiet(struct gw_process *process, uint64_t ms) {
-    for (uint64_t end_ms = fx_clock_ms() + ms; !is_quiet(process); usleep(DRAIN_POLL_US))
+static bool wait_for(bool (*is)(struct gw_process *process), struct gw_process *process,
+                     uint64_t end_ms) {
+    for (; !is(process); usleep(DRAIN_POLL_US))
         if (fx_clock_ms() >= end_ms) return false;
     return true;
 }
 
 void gw_process_drain(struct gw_process *process) {
+    uint64_t end_ms = fx_clock_ms() + process->config->health.drain_ms;
     process->draining = true;
     fx_server_set_serving(process->rpc, false);
     if (!on_loops(process, gateway_drain_begin)) return;
-    if (wait_quiet(process, process->config->drain_ms_max)) return;
-    if (on_loops(process, gateway_drain_end)) (void)wait_quiet(process, FAREWELL_MS);
+    bool answered = wait_for(is_answered, process, end_ms);
+    if (!answered && !on_loops(process, gateway_drain_end)) return;
+    if (!on_loops(process, gateway_unlisten)) return;
+    uint64_t least_ms = fx_clock_ms() + FAREWELL_MS;
+    (void)wait_for(is_quiet, process, answered && end_ms > least_ms ? end_ms : least_ms);
 }
 
 static void nothing(void *user) {

@@ -32,7 +32,8 @@ struct gateway *gw_process_next(struct gw_process *process);
 /** Do all loops know the models, and Redis? @thread any */
 bool gw_process_listed(const struct gw_process *process);
 bool gw_process_redis_ready(const struct gw_process *process);
-/** Refuses new requests, lets running answers end for drain_ms_max, then ends them with an error.
+/** Answers new requests with 503, lets running answers end for health.drain_ms, then ends them with
+ *  an error, and stops listening.
  *  @thread the opener's */
 void gw_process_drain(struct gw_process *process);
 /** Ends everything; NULL is fine. @thread the opener's */

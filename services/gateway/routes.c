@@ -3,6 +3,7 @@
 #include <string.h>
 #include "common/base/clock.h"
 #include "common/base/heap.h"
+#include "services/gateway/process.h"
 #include "services/gateway/telemetry.h"
 
 static const struct gw_route routes[] = {
@@ -94,6 +95,7 @@ void gw_visit_ref(struct gw_visit *visit) {
 
 void gw_visit_unref(struct gw_visit *visit) {
     if (--visit->refs) return;
+    if (visit->front == &gw_http_front) visit->gateway->visit_count--;
     gw_generation_done(visit);
     free(visit);
 }
@@ -292,12 +294,21 @@ static void refuse_early(fx_http_call *call, const struct gw_problem *problem, c
     fx_http_reply_problem(call, &http);
 }
 
+/* NULL: not now, or not this; and why. */
+static const struct gw_route *route_open(const struct gateway *gateway,
+                                         const struct fx_http_request *request,
+                                         struct gw_problem *problem, const char **allow) {
+    if (!gateway->process->draining) return route_find(request, problem, allow);
+    gw_problem_set(problem, GW_SHUTTING_DOWN, NULL, "this gateway is shutting down; try again");
+    return NULL;
+}
+
 bool gw_routes_admit(void *ctx, fx_http_call *call, const struct fx_http_request *request) {
     struct gw_problem problem = {0};
     const char *allow = NULL;
     fx_span key;
-    (void)ctx;
-    if (route_find(request, &problem, &allow) && gw_auth_key(request, &key, &problem)) return true;
+    if (route_open(ctx, request, &problem, &allow) && gw_auth_key(request, &key, &problem))
+        return true;
     refuse_early(call, &problem, allow);
     return false;
 }
@@ -311,7 +322,7 @@ static bool is_retry(const struct fx_http_request *request) {
 void gw_routes_serve(void *ctx, fx_http_call *call, const struct fx_http_request *request) {
     struct gw_problem problem = {0};
     const char *allow = NULL;
-    const struct gw_route *route = route_find(request, &problem, &allow);
+    const struct gw_route *route = route_open(ctx, request, &problem, &allow);
     struct gw_visit *visit = route ? fx_alloc(1, sizeof *visit) : NULL;
     if (route && !visit) gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "no memory");
     if (!visit) {
@@ -322,6 +333,7 @@ void gw_routes_serve(void *ctx, fx_http_call *call, const struct fx_http_request
     visit->gateway = ctx;
     visit->route = route;
     visit->front = &gw_http_front;
+    visit->gateway->visit_count++;
     visit->call = call;
     visit->http = request;
     visit->begun_us = fx_clock_us();

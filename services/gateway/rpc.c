@@ -300,9 +300,3 @@ bool gw_rpc_open(struct gw_process *process, fx_error *err) {
     return fx_server_open(&opts, methods, FX_COUNT(methods), &process->rpc, err) ||
            fx_wrap(err, "FX_GRPC_ADDR");
 }
-
-void gw_rpc_tick(struct gw_process *process) {
-    bool serves = gw_process_listed(process) && !process->draining;
-    if (process->rpc && fx_server_serving(process->rpc) != serves)
-        fx_server_set_serving(process->rpc, serves);
-}

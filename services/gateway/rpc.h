@@ -17,8 +17,6 @@ enum {
 
 /** Serves once the loops run. @err as fx_server_open */
 FX_MUST bool gw_rpc_open(struct gw_process *process, fx_error *err);
-/** Says whether it serves. @thread any */
-void gw_rpc_tick(struct gw_process *process);
 
 /* rpc_request.c */
 /** The request's fields under their HTTP names. @pre its strings are text (fx_pb_check_text)

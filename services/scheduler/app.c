@@ -1,6 +1,5 @@
 #include "services/scheduler/app.h"
 #include <stdio.h>
-#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/http/admin.h"
 
@@ -43,7 +42,6 @@ bool scheduler_app_open(struct scheduler_app *app, fx_error *err) {
                                  .library = fx_queue_library(),
                                  .on_report = on_report,
                                  .ctx = app};
-    app->ticked_ms = fx_clock_ms();
     return fx_redis_open(&opts, &app->redis, err) && queue_open(app, err) &&
            work_ticks_open(app, err);
 }
@@ -56,22 +54,36 @@ void scheduler_app_close(struct scheduler_app *app) {
 }
 
 static bool turned_within(struct scheduler_app *app, uint64_t ms, char *reason) {
-    uint64_t ago = fx_clock_ms() - app->ticked_ms;
-    if (ago <= ms) return true;
+    uint64_t ago = fx_loop_silence_ms(app->loop);
+    if (ago < ms) return true;
     (void)snprintf(reason, FX_ADMIN_REASON_MAX, "the dispatch loop has not turned for %llu ms",
                    (unsigned long long)ago);
     return false;
 }
 
 bool scheduler_app_live(void *ctx, char *reason) {
-    return turned_within(ctx, DEAD_MS, reason);
+    struct scheduler_app *app = ctx;
+    return turned_within(app, app->config->health.dead_ms, reason);
 }
 
 bool scheduler_app_ready(void *ctx, char *reason) {
     struct scheduler_app *app = ctx;
-    if (app->redis_ready) return turned_within(app, STUCK_MS, reason);
-    (void)snprintf(reason, FX_ADMIN_REASON_MAX, "Redis does not answer");
+    const char *why = app->draining       ? "draining"
+                      : !app->redis_ready ? "Redis does not answer"
+                                          : NULL;
+    if (!why) return turned_within(app, app->config->health.unready_ms, reason);
+    (void)snprintf(reason, FX_ADMIN_REASON_MAX, "%s", why);
     return false;
+}
+
+void scheduler_app_follow(void *ctx, bool ready, const char *reason) {
+    struct scheduler_app *app = ctx;
+    if (ready == fx_server_serving(app->server)) return;
+    fx_server_set_serving(app->server, ready);
+    if (ready)
+        fx_log(FX_LOG_INFO, FX_EVENT("ready"));
+    else
+        fx_log(FX_LOG_WARN, FX_EVENT("not_ready"), FX_KS("reason", reason));
 }
 
 static void queue_gauge(struct scheduler_app *app, fx_buf *out, const char *name, const char *help,

@@ -22,8 +22,6 @@ enum {
     STATS_TICK_MS = 500,
     FORGET_MS = 600000,    /* a model without workers and work is kept for so long */
     STATS_FRESH_MS = 1500, /* older ones are read again before a submission is judged by them */
-    STUCK_MS = 5000,       /* a loop that has not turned for so long is not ready ... */
-    DEAD_MS = 30000,       /* ... or not alive */
 };
 
 /** What this replica knows of one model. Owned by the loop's thread; `shown` by the lock. */
@@ -61,7 +59,7 @@ struct scheduler_app {
 
     _Atomic bool redis_ready;
     _Atomic uint32_t redis_reconnects;
-    _Atomic uint64_t ticked_ms;
+    _Atomic bool draining;
     _Atomic uint64_t admitted, repeated, refused_full, refused_no_worker, refused_invalid;
     _Atomic uint64_t cancelled, dispatched, reclaimed, gave_up;
 };
@@ -78,6 +76,7 @@ void scheduler_app_close(struct scheduler_app *app);
 bool scheduler_app_live(void *app, char *reason);
 bool scheduler_app_ready(void *app, char *reason);
 void scheduler_app_metrics(void *app, fx_buf *out);
+void scheduler_app_follow(void *app, bool ready, const char *reason);
 
 /* models.c; on the loop's thread */
 /** NULL when it is not known. */

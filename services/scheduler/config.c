@@ -17,6 +17,7 @@ const struct fx_env_row scheduler_env[] = {
     {"FX_DELIVERIES_MAX",   FX_ENV_U32,  AT(fruitless_max), 1,   100,     "3",                      NULL,
      "workers in a row that may lose a generation without a new token before it fails"},
     FX_SERVICE_ROWS(struct scheduler_config, service, "127.0.0.1:50052", "127.0.0.1:51052"),
+    FX_HEALTH_ROWS(struct scheduler_config, health, "10000"),
 };
 const size_t scheduler_env_count = FX_COUNT(scheduler_env);
 
@@ -24,6 +25,7 @@ bool scheduler_config_load(struct scheduler_config *config, fx_error *err) {
     struct scheduler_config read = {0};
     if (!fx_env_load(scheduler_env, scheduler_env_count, &read, err)) return false;
     if (!fx_redis_url_check(read.redis_url, err)) return fx_wrap(err, "FX_REDIS_URL");
+    if (!fx_health_check(&read.health, err)) return false;
     *config = read;
     return true;
 }

@@ -1,9 +1,9 @@
+#include <stdlib.h>
+#include <unistd.h>
 #include "common/base/heap.h"
 #include "common/base/log.h"
 #include "common/http/admin.h"
 #include "services/scheduler/app.h"
-
-enum { DRAIN_MS = 10000 };
 
 static FX_MUST bool server_open(struct scheduler_app *app, fx_server **out, fx_error *err) {
     struct fx_server_opts opts;
@@ -20,9 +20,17 @@ static FX_MUST bool admin_open(struct scheduler_app *app, fx_admin **out, fx_err
                                        .ctx = app,
                                        .live = scheduler_app_live,
                                        .ready = scheduler_app_ready,
-                                       .metrics = scheduler_app_metrics};
+                                       .metrics = scheduler_app_metrics,
+                                       .follow = scheduler_app_follow};
     if (fx_admin_open(&opts, out, err)) return true;
     return fx_wrap(err, "FX_ADMIN_ADDR");
+}
+
+/* A loop that does not turn can't be waited for; all it had is in Redis. */
+static void leave_if_stuck(struct scheduler_app *app) {
+    if (fx_loop_silence_ms(app->loop) < app->config->health.unready_ms) return;
+    fx_log(FX_LOG_ERROR, FX_EVENT("ended_stuck"));
+    _exit(EXIT_FAILURE);
 }
 
 /* The server stops first, then the loop that answers its calls. */
@@ -32,7 +40,9 @@ static FX_MUST bool until_signal(struct scheduler_app *app, fx_admin *admin, fx_
            FX_KI("admin_port", fx_admin_port(admin)));
     int signal = fx_signal_wait();
     fx_log(FX_LOG_INFO, FX_EVENT("draining"), FX_KI("signal", signal));
-    bool stopped = fx_server_stop(app->server, DRAIN_MS, err);
+    app->draining = true;
+    bool stopped = fx_server_stop(app->server, app->config->health.drain_ms, err);
+    leave_if_stuck(app);
     fx_loop_stop(app->loop);
     return stopped;
 }

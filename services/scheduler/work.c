@@ -58,7 +58,6 @@ void work_hint(void *ctx, uint32_t number) {
 static void on_dispatch_tick(evutil_socket_t fd, short what, void *ctx) {
     struct scheduler_app *app = ctx;
     (void)fd, (void)what;
-    app->ticked_ms = fx_clock_ms();
     if (app->redis_ready) models_each(app, model_dispatch);
 }
 

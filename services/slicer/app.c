@@ -1,6 +1,7 @@
 #include "services/slicer/app.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include "common/base/clock.h"
 #include "common/http/admin.h"
 #include "common/model/store.h"
 
@@ -24,10 +25,15 @@ bool slicer_count_models(struct slicer_app *app, fx_error *err) {
     return true;
 }
 
+bool slicer_stops(const struct slicer_app *app) {
+    uint64_t at_ms = app->stop_at_ms;
+    return at_ms && fx_clock_ms() >= at_ms;
+}
+
 bool slicer_ready(void *ctx, char *reason) {
     struct slicer_app *app = ctx;
-    if (!app->stopping) return true;
-    (void)snprintf(reason, FX_ADMIN_REASON_MAX, "shutting down");
+    if (!app->stop_at_ms) return true;
+    (void)snprintf(reason, FX_ADMIN_REASON_MAX, "draining");
     return false;
 }
 

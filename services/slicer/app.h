@@ -21,8 +21,8 @@ struct slicer_app {
     char token[FX_TOKEN_MAX];
     fx_loop *reads, *imports, *verifies;
     fx_server *server;
-    _Atomic bool stopping;  /* imports and verifications end soon */
-    _Atomic bool importing; /* one runs */
+    _Atomic uint64_t stop_at_ms; /* of a drain: when imports and verifications end; 0: none */
+    _Atomic bool importing;      /* one runs */
     _Atomic uint64_t models, imports_done, imports_failed, import_done_bytes, import_total_bytes;
     _Atomic uint64_t verified, verify_failed;
 };
@@ -45,6 +45,8 @@ extern const size_t slicer_method_count;
 
 /** Counts the store's models. @err NOT_FOUND: no such folder */
 FX_MUST bool slicer_count_models(struct slicer_app *app, fx_error *err);
+/** What runs is to end: the drain's time is over. @thread any */
+bool slicer_stops(const struct slicer_app *app);
 /** For the admin endpoints. @thread any */
 bool slicer_ready(void *app, char *reason);
 void slicer_metrics(void *app, fx_buf *out);

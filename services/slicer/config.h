@@ -3,6 +3,7 @@
 
 struct slicer_config {
     struct fx_service_config service;
+    struct fx_health_config health; /* but for a drain's time nothing is set */
     const char *model_dir, *token_file;
 };
 

@@ -28,7 +28,7 @@ static bool on_progress(void *user, const struct fx_ingest_progress *progress) {
     Fractal__V1__ImportProgress message;
     app->import_done_bytes = progress->done_bytes;
     app->import_total_bytes = run->total_bytes = progress->total_bytes;
-    if (app->stopping || fx_call_cancelled(run->job->call)) return false;
+    if (slicer_stops(app) || fx_call_cancelled(run->job->call)) return false;
     bool is_new = !run->stage || strcmp(run->stage, progress->stage) != 0;
     if (!is_new && fx_clock_ms() - run->sent_ms < SLICER_PROGRESS_MS) return true;
     fill(&message, progress);
@@ -56,7 +56,7 @@ static void fail(struct run *run, const char *name, const fx_error *err) {
     struct slicer_app *app = run->job->app;
     app->imports_failed++;
     fx_log(FX_LOG_WARN, FX_EVENT("import_failed"), FX_KS("model", name), FX_KS("error", err->text));
-    if (app->stopping && err->code == FX_CANCELLED)
+    if (slicer_stops(app) && err->code == FX_CANCELLED)
         fx_call_fail(run->job->call, FX_UNAVAILABLE, "the slicer shuts down");
     else
         fx_call_fail_error(run->job->call, err);

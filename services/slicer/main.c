@@ -1,12 +1,13 @@
 #include <errno.h>
 #include <sys/stat.h>
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/http/admin.h"
 #include "common/model/store.h"
 #include "services/slicer/app.h"
 #include "services/slicer/config.h"
 
-enum { DRAIN_MS = 10000 };
+enum { STOP_MS = 2000 }; /* for what is told to stop: it looks at each chunk */
 
 static FX_MUST bool server_open(const struct slicer_config *config, struct slicer_app *app,
                                 fx_server **out, fx_error *err) {
@@ -67,8 +68,8 @@ static FX_MUST bool serve(const struct slicer_config *config, fx_error *err) {
            FX_KI("admin_port", fx_admin_port(admin)), FX_KI("models", app.models));
     int signal = fx_signal_wait();
     fx_log(FX_LOG_INFO, FX_EVENT("draining"), FX_KI("signal", signal));
-    app.stopping = true;
-    return fx_server_stop(server, DRAIN_MS, err);
+    app.stop_at_ms = fx_clock_ms() + config->health.drain_ms;
+    return fx_server_stop(server, config->health.drain_ms + STOP_MS, err);
 }
 
 static FX_MUST bool run(int argc, char **argv, fx_error *err) {

@@ -4,7 +4,7 @@
 
 static bool stop(void *user) {
     const struct slicer_job *job = user;
-    return job->app->stopping || fx_call_cancelled(job->call);
+    return slicer_stops(job->app) || fx_call_cancelled(job->call);
 }
 
 static void fail(const struct slicer_job *job, const char *name, const fx_error *err) {

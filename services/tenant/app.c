@@ -38,11 +38,33 @@ bool tenant_app_redis(struct tenant_app *app, const struct tenant_config *config
     return fx_redis_open(&opts, out, err);
 }
 
+static bool turned_within(const struct tenant_app *app, uint64_t ms, char *reason) {
+    uint64_t ago = fx_loop_silence_ms(app->loop);
+    if (ago < ms) return true;
+    (void)snprintf(reason, FX_ADMIN_REASON_MAX, "the loop has not turned for %llu ms",
+                   (unsigned long long)ago);
+    return false;
+}
+
+bool tenant_app_live(void *ctx, char *reason) {
+    struct tenant_app *app = ctx;
+    return turned_within(app, app->health.dead_ms, reason);
+}
+
 bool tenant_app_ready(void *ctx, char *reason) {
     struct tenant_app *app = ctx;
-    if (app->redis_ready) return true;
-    (void)snprintf(reason, FX_ADMIN_REASON_MAX, "Redis does not answer");
+    const char *why = app->draining       ? "draining"
+                      : !app->redis_ready ? "Redis does not answer"
+                                          : NULL;
+    if (!why) return turned_within(app, app->health.unready_ms, reason);
+    (void)snprintf(reason, FX_ADMIN_REASON_MAX, "%s", why);
     return false;
+}
+
+void tenant_app_follow(void *ctx, bool ready, const char *reason) {
+    struct tenant_app *app = ctx;
+    (void)reason;
+    if (ready != fx_server_serving(app->server)) fx_server_set_serving(app->server, ready);
 }
 
 void tenant_app_metrics(void *ctx, fx_buf *out) {

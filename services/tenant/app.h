@@ -27,7 +27,8 @@ struct tenant_app {
     fx_redis *redis;
     fx_server *server;
     char token[FX_TOKEN_MAX];
-    _Atomic bool redis_ready;
+    struct fx_health_config health;
+    _Atomic bool redis_ready, draining;
     _Atomic uint32_t redis_reconnects;
     _Atomic uint64_t authenticated, refused, tenants_created, keys_created, keys_revoked;
 };
@@ -40,5 +41,7 @@ extern const size_t tenant_method_count;
 FX_MUST bool tenant_app_redis(struct tenant_app *app, const struct tenant_config *config,
                               fx_redis **out, fx_error *err);
 /** For the admin endpoints. @thread any */
+bool tenant_app_live(void *app, char *reason);
 bool tenant_app_ready(void *app, char *reason);
 void tenant_app_metrics(void *app, fx_buf *out);
+void tenant_app_follow(void *app, bool ready, const char *reason);

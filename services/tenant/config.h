@@ -4,6 +4,7 @@
 
 struct tenant_config {
     struct fx_service_config service;
+    struct fx_health_config health;
     const char *redis_url, *ledger_url; /* ledger_url: where tenants and keys are; never empty */
     struct fx_redis_tls redis_tls;
     const char *token_file;

@@ -3,8 +3,6 @@
 #include "services/tenant/app.h"
 #include "services/tenant/config.h"
 
-enum { DRAIN_MS = 10000 };
-
 static FX_MUST bool server_open(const struct tenant_config *config, struct tenant_app *app,
                                 fx_server **out, fx_error *err) {
     struct fx_server_opts opts;
@@ -19,14 +17,16 @@ static FX_MUST bool admin_open(const struct tenant_config *config, struct tenant
                                fx_admin **out, fx_error *err) {
     const struct fx_admin_opts opts = {.addr = config->service.admin_addr,
                                        .ctx = app,
+                                       .live = tenant_app_live,
                                        .ready = tenant_app_ready,
-                                       .metrics = tenant_app_metrics};
+                                       .metrics = tenant_app_metrics,
+                                       .follow = tenant_app_follow};
     return fx_admin_open(&opts, out, err);
 }
 
 /* Freed in reverse: the loop's thread ends first, the loop itself goes last. */
 static FX_MUST bool serve(const struct tenant_config *config, fx_error *err) {
-    struct tenant_app app = {0};
+    struct tenant_app app = {.health = config->health};
     fx_auto(fx_loop) loop = NULL;
     fx_auto(fx_server) server = NULL;
     fx_auto(fx_redis) redis = NULL;
@@ -45,7 +45,8 @@ static FX_MUST bool serve(const struct tenant_config *config, fx_error *err) {
            FX_KI("admin_port", fx_admin_port(admin)));
     int signal = fx_signal_wait();
     fx_log(FX_LOG_INFO, FX_EVENT("draining"), FX_KI("signal", signal));
-    bool stopped = fx_server_stop(server, DRAIN_MS, err);
+    app.draining = true;
+    bool stopped = fx_server_stop(server, config->health.drain_ms, err);
     fx_loop_stop(loop);
     return stopped;
 }

@@ -24,14 +24,13 @@ const struct fx_env_row worker_env[] = {
      "a generation whose worker is silent for so long goes to another"                                                                                },
     {"FX_RENEW_MS",       FX_ENV_U32,    AT(renew_ms),       20,  300000,  "800",                    NULL,
      "how often leases are renewed; at most half of FX_LEASE_MS"                                                                                      },
-    {"FX_DRAIN_MS",       FX_ENV_U32,    AT(drain_ms),       0,   3600000, "20000",                  NULL,
-     "after SIGTERM: time to finish what runs; the rest goes to other workers"                                                                        },
     {"FX_REDIS_URL",      FX_ENV_TEXT,   AT(redis_url),      0,   0,       "redis://127.0.0.1:6379", NULL,
      "queue and logs: " FX_REDIS_URL_HELP                                                                                                             },
     FX_REDIS_TLS_ROWS(struct worker_config, redis_tls),
     {"FX_SCHEDULER_ADDR", FX_ENV_TEXT,   AT(scheduler_addr), 0,   0,       "127.0.0.1:50052",        NULL,
      "the scheduler's gRPC address"                                                                                                                   },
     FX_SERVICE_ROWS(struct worker_config, service, "127.0.0.1:50054", "127.0.0.1:51054"),
+    FX_HEALTH_ROWS(struct worker_config, health, "20000"),
 };
 const size_t worker_env_count = FX_COUNT(worker_env);
 
@@ -40,7 +39,7 @@ bool worker_config_check(const struct worker_config *config, fx_error *err) {
         return fx_fail(err, FX_INVALID_ARGUMENT,
                        "FX_RENEW_MS=%u must be at most half of FX_LEASE_MS=%u", config->renew_ms,
                        config->lease_ms);
-    return true;
+    return fx_health_check(&config->health, err);
 }
 
 uint32_t worker_threads(const struct worker_config *config) {

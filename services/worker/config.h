@@ -7,11 +7,12 @@ struct worker_config {
     const char *model, *model_dir, *backend, *kv_dtype, *numerics;
     uint32_t threads; /* 0: see worker_threads */
     uint64_t kv_mib;
-    uint32_t slots_max, lease_ms, renew_ms, drain_ms;
+    uint32_t slots_max, lease_ms, renew_ms;
     const char *redis_url, *scheduler_addr;
     struct fx_redis_tls redis_tls;
     bool resume_inexact;
     struct fx_service_config service;
+    struct fx_health_config health; /* what runs when the drain ends goes to other workers */
 };
 
 extern const struct fx_env_row worker_env[];

@@ -182,6 +182,7 @@ static void weights_touch(const fx_model *model) {
 
 static void *run(void *user) {
     engine_thread *self = user;
+    (void)pthread_setname_np(pthread_self(), "engine");
     weights_touch(self->opts.engine.model);
     bool opened = fx_engine_open(&self->opts.engine, &self->engine, &self->open_err);
     self->open_ok = opened;

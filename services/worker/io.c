@@ -2,7 +2,6 @@
 #include "common/base/clock.h"
 #include "common/base/heap.h"
 #include "common/base/log.h"
-#include "common/http/admin.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -24,7 +23,8 @@ static void on_news(evutil_socket_t fd, short what, void *ctx) {
     if (io->pull_again) io_pull(io);
 }
 
-/* Work that makes no progress makes the worker unready. */
+/* Work that makes no progress makes the worker unready; it then takes no more, and the schedulers
+ * take it for dead. */
 static void watch_progress(worker_io *io, uint64_t now_ms) {
     uint64_t progress = engine_thread_progress(io->opts.engine);
     bool computing = false;
@@ -32,18 +32,7 @@ static void watch_progress(worker_io *io, uint64_t now_ms) {
         computing = computing || (io->gens[i].used && io->gens[i].in_engine);
     if (!computing || progress != io->progress) io->progress_ms = now_ms;
     io->progress = progress;
-    status_set(io->opts.status, STATUS_STALLED_MS, now_ms - io->progress_ms);
-}
-
-static void health_follow(worker_io *io) {
-    char reason[FX_ADMIN_REASON_MAX];
-    bool ready = worker_ready(io->opts.status, reason);
-    if (ready == fx_server_serving(io->opts.server)) return;
-    fx_server_set_serving(io->opts.server, ready);
-    if (ready)
-        fx_log(FX_LOG_INFO, FX_EVENT("ready"));
-    else
-        fx_log(FX_LOG_WARN, FX_EVENT("not_ready"), FX_KS("reason", reason));
+    status_set(io->opts.status, STATUS_SOUND_MS, io->progress_ms);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *ctx) {
@@ -55,8 +44,7 @@ static void on_tick(evutil_socket_t fd, short what, void *ctx) {
     io_flush(io);
     io_kept_tick(io, now_ms);
     if (io->pull_again || now_ms - io->pulled_ms >= IO_EVERY_MS) io_pull(io);
-    if (now_ms - io->beat_ms >= IO_EVERY_MS) io_beat(io);
-    health_follow(io);
+    if (now_ms - io->beat_ms >= IO_EVERY_MS && !worker_is_stuck(io->opts.status)) io_beat(io);
 }
 
 static void on_report(void *ctx, const struct fx_redis_report *report) {
@@ -214,11 +202,22 @@ static void drain_start(void *user) {
     status_set(io->opts.status, STATUS_DRAINING, 1);
     io->beating = false; /* this one is sent even beside an earlier one */
     io_beat(io);
-    health_follow(io);
 }
 
 static void give_back(void *user) {
     io_give_back(user);
+}
+
+/* Nothing is held, and nothing more comes. A stuck engine gives nothing back by itself. */
+static bool wait_idle(const worker_io *io, uint32_t ms) {
+    const struct worker_status *status = io->opts.status;
+    uint64_t deadline_ms = fx_clock_ms() + ms;
+    while (status_get(status, STATUS_PULLING) ||
+           status_get(status, STATUS_SLOTS_FREE) != io->slots) {
+        if (fx_clock_ms() >= deadline_ms || worker_is_stuck(status)) return false;
+        (void)usleep(DRAIN_POLL_US);
+    }
+    return true;
 }
 
 /* Until a number of the status is `value`. */
@@ -233,7 +232,7 @@ static bool wait_for(const worker_io *io, enum status_number which, uint64_t val
 
 void worker_io_drain(worker_io *io, uint32_t grace_ms) {
     if (!fx_loop_call(io->loop, drain_start, io)) return;
-    if (!wait_for(io, STATUS_SLOTS_FREE, io->slots, grace_ms)) {
+    if (!wait_idle(io, grace_ms)) {
         uint64_t left = io->slots - status_get(io->opts.status, STATUS_SLOTS_FREE);
         fx_log(FX_LOG_WARN, FX_EVENT("drain_gives_back"), FX_KI("generations", left));
         if (fx_loop_call(io->loop, give_back, io))

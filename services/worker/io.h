@@ -13,7 +13,6 @@ struct worker_io_opts {
     const fx_tokenizer *tokenizer;     /* NULL: stop strings can't be served */
     engine_thread *engine;
     struct worker_status *status;
-    fx_server *server; /* its health follows readiness */
     const char *worker;
 };
 

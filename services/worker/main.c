@@ -1,16 +1,17 @@
+#include <stdlib.h>
+#include <unistd.h>
+#include "common/base/clock.h"
 #include "common/base/hash.h"
-#include "common/base/heap.h"
 #include "common/base/log.h"
 #include "common/http/admin.h"
 #include "services/worker/io.h"
+#include "services/worker/load.h"
 
 enum {
     ID_BYTES = 16,
     CALLS_MAX = 64,
     STOP_MS = 2000,
-    PAGE_TOKENS = 64,
-    CHUNK_ROWS = 128,      /* of a prefill in one step */
-    CONTEXT_MAX = 1 << 17, /* tables grow with it, whatever a model claims */
+    LOAD_POLL_MS = 20,
 };
 
 static void status_init(struct worker_status *status, const struct worker_config *config,
@@ -21,50 +22,8 @@ static void status_init(struct worker_status *status, const struct worker_config
     status->worker = worker;
     status->model = config->model;
     status->backend = config->backend;
-}
-
-static void publish(void *ctx, const struct fx_engine_stats *stats) {
-    worker_status_engine(ctx, stats);
-}
-
-static FX_MUST bool engine_open(const struct worker_config *config, const fx_model *model,
-                                struct worker_status *status, engine_thread **out, fx_error *err) {
-    const struct engine_thread_opts opts = {
-        .engine =
-            {
-                     .model = model,
-                     .backend = config->backend,
-                     .kv_dtype = config->kv_dtype,
-                     .threads = worker_threads(config),
-                     .kv_bytes = config->kv_mib << 20,
-                     .page_tokens = PAGE_TOKENS,
-                     .slots = config->slots_max,
-                     .rows_max = config->slots_max + CHUNK_ROWS,
-                     .chunk_rows_max = CHUNK_ROWS,
-                     .context_max = CONTEXT_MAX,
-                     },
-        .publish = publish,
-        .ctx = status,
-    };
-    return engine_thread_open(&opts, out, err);
-}
-
-/* A worker without one serves what has no stop strings. */
-static void tokenizer_open(const struct worker_config *config, const struct fx_model_info *info,
-                           fx_tokenizer **out) {
-    struct fx_bytes tokenizer = {0}, settings = {0};
-    fx_error err = {0};
-    if (!info->tokenizer_digest[0]) return;
-    bool ok =
-        fx_store_tokenizer(config->model_dir, info->tokenizer_digest, &tokenizer, &settings, &err);
-    const struct fx_tokenizer_files files = {
-        {tokenizer.at, tokenizer.len},
-        {settings.at,  settings.len }
-    };
-    if (!ok || !fx_tokenizer_new(&files, out, &err))
-        fx_log(FX_LOG_WARN, FX_EVENT("no_tokenizer"), FX_KS("reason", err.text));
-    free(tokenizer.at);
-    free(settings.at);
+    status->unready_ms = config->health.unready_ms;
+    status->dead_ms = config->health.dead_ms;
 }
 
 static FX_MUST bool server_open(const struct worker_config *config, struct worker_status *status,
@@ -81,8 +40,10 @@ static FX_MUST bool admin_open(const struct worker_config *config, struct worker
     const struct fx_admin_opts opts = {
         .addr = config->service.admin_addr,
         .ctx = status,
+        .live = worker_live,
         .ready = worker_ready,
         .metrics = worker_metrics,
+        .follow = worker_follow,
     };
     return fx_admin_open(&opts, out, err);
 }
@@ -98,29 +59,57 @@ static void log_start(const engine_thread *engine, const struct fx_model_info *i
            FX_KI("port", fx_server_port(server)));
 }
 
+/* False: a signal came first. Nothing was begun that others would miss, so the process may go, with
+ * the loading thread wherever it is. */
+static bool load_wait(worker_load *load) {
+    int signal = 0;
+    while (!worker_load_ended(load))
+        if ((signal = fx_signal_wait_ms(LOAD_POLL_MS))) break;
+    if (!signal) return true;
+    fx_log(FX_LOG_INFO, FX_EVENT("ended_while_loading"), FX_KI("signal", signal));
+    return false;
+}
+
+/* An engine that is stuck can't be waited for, and has nothing that was not given back. */
+static void leave_if_stuck(const struct worker_status *status) {
+    if (!worker_is_stuck(status)) return;
+    fx_log(FX_LOG_ERROR, FX_EVENT("ended_stuck"));
+    _exit(EXIT_FAILURE);
+}
+
+static FX_MUST bool until_signal(const struct worker_config *config, const worker_load *load,
+                                 struct worker_status *status, fx_error *err) {
+    const struct worker_parts *parts = worker_load_parts(load);
+    const struct fx_model_info *info = fx_model_get_info(parts->model);
+    const struct worker_io_opts opts = {config,        info,   parts->tokenizer,
+                                        parts->engine, status, status->worker};
+    fx_auto(worker_io) io = NULL;
+    status_set(status, STATUS_SOUND_MS, fx_clock_ms());
+    if (!worker_io_open(&opts, &io, err)) return false;
+    status_set(status, STATUS_LOADED, 1);
+    log_start(parts->engine, info, status, status->server);
+    int signal = fx_signal_wait();
+    fx_log(FX_LOG_INFO, FX_EVENT("draining"), FX_KI("signal", signal));
+    fx_server_set_serving(status->server, false);
+    worker_io_drain(io, config->health.drain_ms);
+    leave_if_stuck(status);
+    return fx_server_stop(status->server, STOP_MS, err);
+}
+
 static FX_MUST bool serve(const struct worker_config *config, fx_error *err) {
     struct worker_status status = {0};
     char worker[2 * ID_BYTES + 1];
-    fx_auto(fx_model) model = NULL; /* freed in reverse: each outlives what uses it */
-    fx_auto(fx_tokenizer) tokenizer = NULL;
-    fx_auto(engine_thread) engine = NULL;
+    fx_auto(worker_load) load = NULL; /* freed in reverse: each outlives what uses it */
     fx_auto(fx_server) server = NULL;
     fx_auto(fx_admin) admin = NULL;
-    fx_auto(worker_io) io = NULL;
     status_init(&status, config, worker);
-    if (!fx_store_open(config->model_dir, config->model, &model, err)) return false;
-    const struct fx_model_info *info = fx_model_get_info(model);
-    if (!engine_open(config, model, &status, &engine, err) ||
-        !server_open(config, &status, &server, err) || !admin_open(config, &status, &admin, err))
+    if (!server_open(config, &status, &server, err)) return false;
+    status.server = server;
+    if (!admin_open(config, &status, &admin, err) ||
+        !worker_load_start(config, &status, &load, err))
         return false;
-    tokenizer_open(config, info, &tokenizer);
-    const struct worker_io_opts opts = {config, info, tokenizer, engine, &status, server, worker};
-    if (!worker_io_open(&opts, &io, err)) return false;
-    log_start(engine, info, &status, server);
-    int signal = fx_signal_wait();
-    fx_log(FX_LOG_INFO, FX_EVENT("draining"), FX_KI("signal", signal));
-    worker_io_drain(io, config->drain_ms);
-    return fx_server_stop(server, STOP_MS, err);
+    if (!load_wait(load)) _exit(EXIT_SUCCESS);
+    return worker_load_result(load, err) && until_signal(config, load, &status, err);
 }
 
 static FX_MUST bool run(int argc, char **argv, fx_error *err) {

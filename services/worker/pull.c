@@ -135,15 +135,19 @@ static void on_given_back(void *ctx, const struct fx_write_result *result, const
     io_gen_settle(gen->io, gen);
 }
 
-/* Another worker's tokens are not ours to continue: one with its numerics shall. */
-static void gen_give_back(worker_io *io, struct gen *gen, const struct fx_task *task) {
+static void gen_give_back(worker_io *io, struct gen *gen) {
     const struct fx_renew renew = {io->model, gen->id, gen->epoch, io->opts.worker, true};
     fx_error err = {0};
-    fx_log(FX_LOG_WARN, FX_EVENT("numerics_differ"), FX_KS("theirs", task->numerics_id),
-           FX_KS("ours", io->numerics_id));
     gen->lost = true;
     if (fx_queue_renew(io->queue, &renew, on_given_back, gen, &err)) gen->calls++;
     io_gen_settle(io, gen);
+}
+
+/* Another worker's tokens are not ours to continue: one with its numerics shall. */
+static void gen_pass_on(worker_io *io, struct gen *gen, const struct fx_task *task) {
+    fx_log(FX_LOG_WARN, FX_EVENT("numerics_differ"), FX_KS("theirs", task->numerics_id),
+           FX_KS("ours", io->numerics_id));
+    gen_give_back(io, gen);
 }
 
 static void gen_start(worker_io *io, struct gen *gen, const struct fx_task *task) {
@@ -173,8 +177,10 @@ static void task_take(worker_io *io, const struct fx_task *task) {
     if (task->cancelled) {
         gen->have = gen->sent = gen->acked = task->logged_count;
         gen->finish = FX_FINISH_CANCELLED;
+    } else if (io->draining) { /* it was asked for before */
+        gen_give_back(io, gen);
     } else if (gen->inexact && !io->opts.config->resume_inexact) {
-        gen_give_back(io, gen, task);
+        gen_pass_on(io, gen, task);
     } else {
         gen_start(io, gen, task);
     }
@@ -183,9 +189,13 @@ static void task_take(worker_io *io, const struct fx_task *task) {
 static void on_tasks(void *ctx, const struct fx_task *tasks, size_t count, const fx_error *err) {
     worker_io *io = ctx;
     io->pulling = false;
-    if (err) return; /* the tick pulls again */
+    if (err) { /* the tick pulls again */
+        status_set(io->opts.status, STATUS_PULLING, 0);
+        return;
+    }
     for (size_t i = 0; i < count; i++)
         task_take(io, &tasks[i]);
+    status_set(io->opts.status, STATUS_PULLING, 0); /* what came holds a slot by now */
     io_flush(io);
     if (io->pull_again) io_pull(io);
 }
@@ -194,13 +204,16 @@ static void on_tasks(void *ctx, const struct fx_task *tasks, size_t count, const
 void io_pull(worker_io *io) {
     uint32_t spare = io->slots - io->used;
     io->pull_again = true;
-    if (io->pulling || io->draining || !spare || !fx_redis_ready(io->redis)) return;
+    if (io->pulling || io->draining || !spare || !fx_redis_ready(io->redis) ||
+        worker_is_stuck(io->opts.status))
+        return;
     const struct fx_pull pull = {io->model, io->opts.worker, io->numerics_id,
                                  spare < FX_QUEUE_PULL_MAX ? spare : FX_QUEUE_PULL_MAX,
                                  io->opts.config->resume_inexact};
     fx_error err = {0};
     if (!fx_queue_pull(io->queue, &pull, on_tasks, io, &err)) return;
     io->pulling = true;
+    status_set(io->opts.status, STATUS_PULLING, 1);
     io->pull_again = false;
     io->pulled_ms = fx_clock_ms();
 }

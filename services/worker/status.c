@@ -1,10 +1,10 @@
 #include "services/worker/status.h"
 #include "common/base/auto.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/http/admin.h"
 #include "fractal/v1/worker.pb-c.h"
 #include <stdio.h>
-
-enum { STALLED_MS_MAX = 5000 };
 
 static const struct {
     enum status_number number;
@@ -68,7 +68,7 @@ static const struct {
     {STATUS_REDIS_READY,      FX_METRIC_GAUGE,   "fx_worker_redis_ready",                 "1: Redis answers"                 },
     {STATUS_REGISTERED,       FX_METRIC_GAUGE,   "fx_worker_registered",
      "1: the scheduler took the last heartbeat"                                                                              },
-    {STATUS_STALLED_MS,       FX_METRIC_GAUGE,   "fx_worker_stalled_ms",
+    {STATUS_SOUND_MS,         FX_METRIC_GAUGE,   "fx_worker_stalled_ms",
      "how long work has waited without progress"                                                                             },
 };
 
@@ -92,20 +92,50 @@ void worker_status_engine(struct worker_status *status, const struct fx_engine_s
     status_set(status, STATUS_WEIGHT_BYTES, stats->weight_bytes);
 }
 
+/* Written by the I/O thread: it grows as well when that does not turn. */
+static uint64_t stalled_ms(const struct worker_status *status) {
+    uint64_t sound_ms = status_get(status, STATUS_SOUND_MS), now_ms = fx_clock_ms();
+    return status_get(status, STATUS_LOADED) && now_ms > sound_ms ? now_ms - sound_ms : 0;
+}
+
+bool worker_is_stuck(const struct worker_status *status) {
+    return stalled_ms(status) >= status->unready_ms;
+}
+
 static bool unready(char *reason, const char *why) {
     (void)snprintf(reason, FX_ADMIN_REASON_MAX, "%s", why);
     return false;
 }
 
+bool worker_live(void *ctx, char *reason) {
+    const struct worker_status *status = ctx;
+    if (stalled_ms(status) < status->dead_ms) return true;
+    return unready(reason, "work waits and no step makes progress");
+}
+
 bool worker_ready(void *ctx, char *reason) {
     const struct worker_status *status = ctx;
     if (status_get(status, STATUS_DRAINING)) return unready(reason, "draining");
+    if (!status_get(status, STATUS_LOADED)) return unready(reason, "the model is being loaded");
     if (!status_get(status, STATUS_REDIS_READY)) return unready(reason, "Redis does not answer");
     if (!status_get(status, STATUS_REGISTERED))
         return unready(reason, "the scheduler does not answer");
-    if (status_get(status, STATUS_STALLED_MS) > STALLED_MS_MAX)
-        return unready(reason, "work waits and no step makes progress");
+    if (worker_is_stuck(status)) return unready(reason, "work waits and no step makes progress");
     return true;
+}
+
+void worker_follow(void *ctx, bool ready, const char *reason) {
+    const struct worker_status *status = ctx;
+    if (ready == fx_server_serving(status->server)) return;
+    fx_server_set_serving(status->server, ready);
+    if (ready)
+        fx_log(FX_LOG_INFO, FX_EVENT("ready"));
+    else
+        fx_log(FX_LOG_WARN, FX_EVENT("not_ready"), FX_KS("reason", reason));
+}
+
+static uint64_t shown(const struct worker_status *status, enum status_number number) {
+    return number == STATUS_SOUND_MS ? stalled_ms(status) : status_get(status, number);
 }
 
 void worker_metrics(void *ctx, fx_buf *out) {
@@ -113,7 +143,7 @@ void worker_metrics(void *ctx, fx_buf *out) {
     for (size_t i = 0; i < FX_COUNT(metrics); i++) {
         fx_metric_family(out, metrics[i].type, metrics[i].name, metrics[i].help);
         fx_metric_sample(out, metrics[i].name, "model", status->model,
-                         status_get(status, metrics[i].number));
+                         shown(status, metrics[i].number));
     }
 }
 

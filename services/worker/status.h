@@ -5,7 +5,8 @@
 #include "services/worker/config.h"
 #include <stdatomic.h>
 
-/** What the worker tells of itself. Each number is written by one thread and read by any. */
+/** What the worker tells of itself. Each number is written by one thread and read by any, which
+ * then sees what was written before it. */
 enum status_number {
     STATUS_SLOTS,
     STATUS_SLOTS_FREE,
@@ -42,7 +43,9 @@ enum status_number {
     STATUS_REDIS_READY,
     STATUS_REDIS_ALWAYS, /* appendfsync */
     STATUS_REGISTERED,
-    STATUS_STALLED_MS, /* how long work has waited without any progress */
+    STATUS_SOUND_MS, /* fx_clock_ms of when there was last progress, or nothing to do */
+    STATUS_LOADED,
+    STATUS_PULLING, /* tasks may come although no slot shows it */
     STATUS_DRAINING,
     STATUS_LEFT, /* the scheduler was told */
     STATUS_COUNT,
@@ -50,26 +53,32 @@ enum status_number {
 
 struct worker_status {
     _Atomic uint64_t number[STATUS_COUNT];
-    const char *worker, *model, *backend; /* set before the threads start */
+    const char *worker, *model, *backend; /* set before the threads start, as what follows */
+    uint32_t unready_ms, dead_ms;
+    fx_server *server; /* its health follows readiness */
 };
 
 static inline void status_set(struct worker_status *status, enum status_number which,
                               uint64_t value) {
-    atomic_store_explicit(&status->number[which], value, memory_order_relaxed);
+    atomic_store_explicit(&status->number[which], value, memory_order_release);
 }
 static inline void status_add(struct worker_status *status, enum status_number which,
                               uint64_t value) {
     (void)atomic_fetch_add_explicit(&status->number[which], value, memory_order_relaxed);
 }
 static inline uint64_t status_get(const struct worker_status *status, enum status_number which) {
-    return atomic_load_explicit(&status->number[which], memory_order_relaxed);
+    return atomic_load_explicit(&status->number[which], memory_order_acquire);
 }
 
 /** Copies the engine's counters. @thread engine */
 void worker_status_engine(struct worker_status *status, const struct fx_engine_stats *stats);
+/** Work waits and no step makes progress, or the I/O thread does not turn: for unready_ms. */
+bool worker_is_stuck(const struct worker_status *status);
 /** For fx_admin; `ctx` is the worker_status. */
+bool worker_live(void *ctx, char *reason);
 bool worker_ready(void *ctx, char *reason);
 void worker_metrics(void *ctx, fx_buf *out);
+void worker_follow(void *ctx, bool ready, const char *reason);
 /** WorkerService; the server's context is the worker_status. */
 extern const struct fx_method worker_methods[];
 extern const size_t worker_methods_count;

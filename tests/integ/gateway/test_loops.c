@@ -111,7 +111,7 @@ static void test_drain(void **state) {
     enum { STREAMS = 16 };
     int fds[STREAMS];
     bool closed;
-    stage->config.drain_ms_max = 200;
+    stage->config.health.drain_ms = 200;
     loops_open(stage);
     stage_say(stage, (struct stage_script){NULL, 0, 0, 20, 1, 0, NULL});
     for (int i = 0; i < STREAMS; i++) {

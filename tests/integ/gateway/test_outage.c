@@ -198,7 +198,7 @@ static void test_drain_ends(void **state) {
     struct stage *stage = *state;
     bool closed;
     stage_gateway_close(stage);
-    stage->config.drain_ms_max = 300;
+    stage->config.health.drain_ms = 300;
     stage_gateway_open(stage);
     stage_say(stage, (struct stage_script){NULL, 0, 0, 50, 1, 0, NULL});
     int fd = stage_connect(stage);

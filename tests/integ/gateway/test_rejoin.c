@@ -192,7 +192,7 @@ static void test_hand_over(void **state) {
     char id[ID_MAX];
     pthread_t draining;
     stage_gateway_close(stage);
-    stage->config.drain_ms_max = 100;
+    stage->config.health.drain_ms = 100;
     stage_gateway_open(stage);
     stage_say(stage, (struct stage_script){"0123456789", 10, 0, 80, 1, FX_FINISH_STOP, NULL});
     int fd = stage_connect(stage);

@@ -331,7 +331,7 @@ static void drain_while(struct stage *stage, struct stage_script script, bool en
     stage_say(stage, script);
     assert_int_equal(pthread_create(&thread, NULL, stream_run, &streaming), 0);
     assert_true(stage_wait(&stage->running, 1));
-    stage->config.drain_ms_max = ends ? 5000 : 100;
+    stage->config.health.drain_ms = ends ? 5000 : 100;
     gw_process_drain(stage->process);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(streaming.ok, ends);

@@ -446,7 +446,7 @@ static void test_drain(void **state) {
     json_decref(next(&listener));
     uint64_t begun_ms = fx_clock_ms();
     gw_process_drain(stage->process);
-    assert_true(fx_clock_ms() - begun_ms < 4000); /* drain_ms_max is 5000 */
+    assert_true(fx_clock_ms() - begun_ms < 4000); /* health.drain_ms is 5000 */
     expect_end(&listener, 1000);
 }
 

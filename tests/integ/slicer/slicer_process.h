@@ -18,6 +18,7 @@ enum { LOG_MAX = 16384, REPLY_BYTES = 4 * 1024 * 1024, CALL_MS = 60000 };
 struct slicer_process {
     struct fixture_dir dir; /* token, models/, and what the test puts there */
     char store[FIXTURE_PATH];
+    const char *more; /* NAME=value that slicer_run() sets beside; or NULL */
     pid_t pid;
     int log_fd; /* its stderr */
     char log[LOG_MAX];
@@ -72,8 +73,8 @@ static inline void slicer_run(struct slicer_process *process) {
     fx_error err = {0};
     (void)snprintf(token, sizeof token, "FX_BOOTSTRAP_TOKEN_FILE=%s/token", process->dir.path);
     (void)snprintf(store, sizeof store, "FX_MODEL_DIR=%s", process->store);
-    const char *const env[] = {"FX_GRPC_ADDR=127.0.0.1:0", "FX_ADMIN_ADDR=127.0.0.1:0", token,
-                               store, NULL};
+    const char *const env[] = {
+        "FX_GRPC_ADDR=127.0.0.1:0", "FX_ADMIN_ADDR=127.0.0.1:0", token, store, process->more, NULL};
     slicer_exec(process, env);
     if (!slicer_log_until(process, "event=ready")) fail_msg("%s", process->log);
     process->port = log_number(process->log, " port=");

@@ -105,13 +105,34 @@ static bool terminate(struct import *import, const Fractal__V1__ImportProgress *
     return true;
 }
 
+static void drain_for(const char *drain) {
+    (void)slicer_end(&slicer, SIGTERM);
+    slicer.more = drain;
+    slicer_run(&slicer);
+}
+
+/* Within the grace it is finished. */
 static void test_terminated(void **state) {
     struct import import = {.folder = large, .name = "m", .at = terminate};
-    uint64_t begin_ms = fx_clock_ms();
     (void)state;
+    drain_for("FX_DRAIN_MS=100000");
+    if (slicer_import_model(&slicer, &import) != FX_OK) fail_msg("%s", import.err.text);
+    assert_true(import.done);
+    assert_int_equal(slicer_end(&slicer, 0), 0);
+    assert_int_equal(slicer_left_over(&slicer), 0);
+    slicer_run(&slicer);
+    assert_int_equal(slicer_models(&slicer, NULL), 1);
+}
+
+/* Past it, it is stopped and leaves nothing. */
+static void test_terminated_past_the_grace(void **state) {
+    struct import import = {.folder = large, .name = "m", .at = terminate};
+    (void)state;
+    drain_for("FX_DRAIN_MS=0");
+    uint64_t begin_ms = fx_clock_ms();
     assert_int_equal(slicer_import_model(&slicer, &import), FX_UNAVAILABLE);
     assert_int_equal(slicer_end(&slicer, 0), 0);
-    assert_true(fx_clock_ms() - begin_ms < 9000); /* stopped, not drained */
+    assert_true(fx_clock_ms() - begin_ms < 9000);
     assert_int_equal(slicer_left_over(&slicer), 0);
     slicer_run(&slicer);
     expect_nothing();
@@ -154,8 +175,13 @@ static void test_no_start(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_two_at_once), TEST(test_lists_meanwhile), TEST(test_client_gone),
-        TEST(test_killed),      TEST(test_terminated),      TEST(test_no_start),
+        TEST(test_two_at_once),
+        TEST(test_lists_meanwhile),
+        TEST(test_client_gone),
+        TEST(test_killed),
+        TEST(test_terminated),
+        TEST(test_no_start),
+        TEST(test_terminated_past_the_grace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,19 @@ static bool ready(void *ctx, char *reason) {
     return ready_;
 }
 
+static bool live(void *ctx, char *reason) {
+    (void)ctx, (void)reason;
+    return false;
+}
+
+static atomic_int followed_; /* 1 + ready */
+
+static void follow(void *ctx, bool ready, const char *reason) {
+    (void)ctx;
+    assert_string_equal(reason, ready ? "" : "redis is away");
+    followed_ = 1 + ready;
+}
+
 static void metrics(void *ctx, fx_buf *out) {
     (void)ctx;
     fx_metric_counter(out, "fx_a_total", "Counts \\ a\nb.", 7);
@@ -60,6 +73,38 @@ static void test_admin(void **state) {
            "fx_b{model=\"x\\\"y\\\\\"} 18446744073709551615\nfx_b{model=\"half\"} 0.5\n");
 }
 
+/* Only what will pass says when to ask again. */
+static void test_retry_after(void **state) {
+    struct fx_admin_opts opts = {.addr = "127.0.0.1:0", .live = live, .ready = ready};
+    fx_auto(fx_admin) admin = NULL;
+    (void)state;
+    ready_ = false;
+    assert_true(fx_admin_open(&opts, &admin, &(fx_error){0}));
+    char *unready = ask(admin, "GET /readyz"), *dead = ask(admin, "GET /livez");
+    assert_int_equal(wire_status(dead), 503);
+    assert_non_null(strstr(unready, "\r\nretry-after: 1\r\n"));
+    assert_null(strstr(dead, "retry-after"));
+    free(unready);
+    free(dead);
+}
+
+static void follow_until(int want) {
+    for (int i = 0; i < 5000 && followed_ != want; i++)
+        usleep(1000);
+    assert_int_equal(followed_, want);
+}
+
+static void test_follow(void **state) {
+    struct fx_admin_opts opts = {.addr = "127.0.0.1:0", .ready = ready, .follow = follow};
+    fx_auto(fx_admin) admin = NULL;
+    (void)state;
+    ready_ = false;
+    assert_true(fx_admin_open(&opts, &admin, &(fx_error){0}));
+    follow_until(1);
+    ready_ = true;
+    follow_until(2);
+}
+
 static void test_port_in_use(void **state) {
     struct fx_admin_opts opts = {.addr = "127.0.0.1:0", .ready = ready};
     fx_auto(fx_admin) first = NULL;
@@ -107,10 +152,9 @@ static void test_histogram(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_admin),
-        cmocka_unit_test(test_port_in_use),
-        cmocka_unit_test(test_open_free),
-        cmocka_unit_test(test_histogram),
+        cmocka_unit_test(test_admin),     cmocka_unit_test(test_retry_after),
+        cmocka_unit_test(test_follow),    cmocka_unit_test(test_port_in_use),
+        cmocka_unit_test(test_open_free), cmocka_unit_test(test_histogram),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -221,6 +221,10 @@ static void drain(struct wire *wire) {
     fx_http_server_drain(wire->server);
 }
 
+static void unlisten(struct wire *wire) {
+    fx_http_server_unlisten(wire->server);
+}
+
 static void test_drain(void **state) {
     struct wire *wire = *state;
     bool closed;
@@ -230,7 +234,17 @@ static void test_drain(void **state) {
     wire_say(busy, "POST /stream HTTP/1.1\r\nHost: x\r\n\r\n");
     free(wire_read(busy, "\r\n\r\n", &closed));
     wire_poke(wire, drain);
-    char *text = wire_read(idle, NULL, &closed);
+    int late = wire_connect(wire); /* it still listens, and answers those that are connected */
+    wire_say(late, "GET /fixed HTTP/1.1\r\nHost: x\r\n\r\n");
+    char *text = wire_read(late, NULL, &closed);
+    assert_int_equal(wire_status(text), 200);
+    assert_non_null(strstr(text, "\r\nconnection: close\r\n"));
+    assert_true(closed);
+    free(text);
+    close(late);
+    assert_int_equal(wire->drained, 0);
+    wire_poke(wire, unlisten);
+    text = wire_read(idle, NULL, &closed);
     assert_string_equal(text, "");
     assert_true(closed);
     free(text);

@@ -1,9 +1,18 @@
 #include "services/worker/status.h"
+#include "common/base/clock.h"
 #include "common/http/admin.h"
 #include "tests/fx_test.h"
 
+enum { UNREADY_MS = 60000, DEAD_MS = 120000 };
+
 static struct worker_status healthy(void) {
-    struct worker_status status = {.worker = "w", .model = "m", .backend = "cpu"};
+    struct worker_status status = {.worker = "w",
+                                   .model = "m",
+                                   .backend = "cpu",
+                                   .unready_ms = UNREADY_MS,
+                                   .dead_ms = DEAD_MS};
+    status_set(&status, STATUS_LOADED, 1);
+    status_set(&status, STATUS_SOUND_MS, fx_clock_ms());
     status_set(&status, STATUS_REDIS_READY, 1);
     status_set(&status, STATUS_REGISTERED, 1);
     return status;
@@ -16,13 +25,12 @@ struct row {
     const char *reason; /* NULL: ready */
 };
 static const struct row rows[] = {
-    {"healthy",        STATUS_SLOTS,       4,    NULL       },
-    {"draining",       STATUS_DRAINING,    1,    "draining" },
-    {"no redis",       STATUS_REDIS_READY, 0,    "Redis"    },
-    {"no scheduler",   STATUS_REGISTERED,  0,    "scheduler"},
-    {"a long step",    STATUS_STALLED_MS,  5000, NULL       },
-    {"no progress",    STATUS_STALLED_MS,  5001, "progress" },
-    {"many rows fail", STATUS_ROWS_FAILED, 99,   NULL       },
+    {"healthy",        STATUS_SLOTS,       4,  NULL       },
+    {"draining",       STATUS_DRAINING,    1,  "draining" },
+    {"no redis",       STATUS_REDIS_READY, 0,  "Redis"    },
+    {"no scheduler",   STATUS_REGISTERED,  0,  "scheduler"},
+    {"loading",        STATUS_LOADED,      0,  "loaded"   },
+    {"many rows fail", STATUS_ROWS_FAILED, 99, NULL       },
 };
 
 static void test_ready(void **state) {
@@ -32,6 +40,36 @@ static void test_ready(void **state) {
     status_set(&status, row->number, row->value);
     assert_int_equal(worker_ready(&status, reason), !row->reason);
     if (row->reason) assert_non_null(strstr(reason, row->reason));
+}
+
+struct stall_row {
+    const char *name;
+    uint64_t ms;
+    bool ready, live;
+};
+static const struct stall_row stalls[] = {
+    {"a long step",          UNREADY_MS / 2,  true,  true },
+    {"no progress",          UNREADY_MS,      false, true },
+    {"still none",           DEAD_MS - 10000, false, true },
+    {"none for a long time", DEAD_MS,         false, false},
+};
+
+/* Redis has no say in whether it lives. */
+static void test_stalls(void **state) {
+    (void)state;
+    for (size_t i = 0; i < FX_TEST_COUNT(stalls); i++) {
+        struct worker_status status = healthy();
+        char reason[FX_ADMIN_REASON_MAX] = "";
+        print_message("- %s\n", stalls[i].name);
+        status_set(&status, STATUS_SOUND_MS, fx_clock_ms() - stalls[i].ms);
+        assert_int_equal(worker_ready(&status, reason), stalls[i].ready);
+        assert_int_equal(worker_is_stuck(&status), !stalls[i].ready);
+        status_set(&status, STATUS_REDIS_READY, 0);
+        assert_int_equal(worker_live(&status, reason), stalls[i].live);
+        if (!stalls[i].live) assert_non_null(strstr(reason, "progress"));
+        status_set(&status, STATUS_LOADED, 0); /* loading takes as long as it takes */
+        assert_true(worker_live(&status, reason));
+    }
 }
 
 static void test_metrics(void **state) {
@@ -58,10 +96,11 @@ static void test_metrics(void **state) {
 }
 
 int main(void) {
-    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 1];
+    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 2];
     for (size_t i = 0; i < FX_TEST_COUNT(rows); i++)
         tests[i] =
             (struct CMUnitTest){rows[i].name, test_ready, NULL, NULL, (void *)(uintptr_t)&rows[i]};
     tests[FX_TEST_COUNT(rows)] = (struct CMUnitTest)cmocka_unit_test(test_metrics);
+    tests[FX_TEST_COUNT(rows) + 1] = (struct CMUnitTest)cmocka_unit_test(test_stalls);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
