@@ -230,20 +230,22 @@ static const char *detail_of(const struct gen *gen) {
     return gen->inexact ? "resumed with other numerics" : NULL;
 }
 
-static void send_finish(worker_io *io, struct gen *gen) {
+/* False: no room now, for this one as for others. */
+static bool send_finish(worker_io *io, struct gen *gen) {
     const struct fx_gen_end end = {io->model,   gen->id,        gen->epoch,     gen->have,
                                    gen->finish, detail_of(gen), io->opts.worker};
     fx_error err = {0};
-    if (!fx_queue_finish(io->queue, &end, on_finish, gen, &err)) return;
+    if (!fx_queue_finish(io->queue, &end, on_finish, gen, &err)) return false;
     gen->finishing = true;
     gen->calls++;
+    return true;
 }
 
 void io_flush(worker_io *io) {
     if (!fx_redis_ready(io->redis)) return;
     send_appends(io);
     for (struct gen *gen = NULL; (gen = io_gen_next(io, gen));)
-        if (wants_finish(gen)) send_finish(io, gen);
+        if (wants_finish(gen) && !send_finish(io, gen)) return;
 }
 
 static enum fx_finish finish_of(enum fx_engine_end end) {
