@@ -2,6 +2,8 @@
  */
 #include <event2/event.h>
 #include <arpa/inet.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include "common/queue/redis.h"
 #include "tests/integ/queue/redis_fixture.h"
 #include "tests/integ/rpc/certificates.h"
@@ -156,6 +158,52 @@ static void test_trust(void **state) {
     event_base_free(base);
 }
 
+/* -- a sentinel, by TLS as well -- */
+
+static pid_t sentinel_start(uint16_t port) {
+    char path[TEXT_MAX], cert[TEXT_MAX], key[TEXT_MAX], ca[TEXT_MAX];
+    FILE *conf = fopen(file("sentinel.conf", path), "we");
+    assert_non_null(conf);
+    (void)fprintf(conf,
+                  "port 0\ntls-port %u\nbind 127.0.0.1\ndir %s\nlogfile sentinel.log\n"
+                  "tls-cert-file %s\ntls-key-file %s\ntls-ca-cert-file %s\n"
+                  "tls-auth-clients no\ntls-replication yes\n"
+                  "sentinel monitor the-master 127.0.0.1 %u 1\n",
+                  port, server.folder, file("server.pem", cert), file("server.key", key),
+                  file("ca.pem", ca), server.port);
+    assert_int_equal(fclose(conf), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)execlp("redis-server", "redis-server", path, "--sentinel", (char *)NULL);
+        _exit(127);
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+static void test_sentinel(void **state) {
+    char url[96], ca[TEXT_MAX];
+    fx_error err = {0};
+    struct event_base *base = event_base_new();
+    fx_redis *redis = NULL;
+    uint16_t port = free_port();
+    (void)state;
+    redis_fixture_kill(&server.redis);
+    server_start("no");
+    pid_t pid = sentinel_start(port);
+    (void)snprintf(url, sizeof url, "rediss+sentinel://localhost:%u/the-master", port);
+    const struct fx_redis_opts opts = {
+        .base = base, .url = url, .tls = {.ca_file = file("ca.pem", ca)}};
+    assert_true(fx_redis_open(&opts, &redis, &err));
+    if (!fx_redis_wait_ready(redis, READY_MS, &err)) fail_msg("%s", err.text);
+    check_works(redis, base);
+    fx_redis_free(redis);
+    event_base_free(base);
+    (void)kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 /* -- files -- */
 
 static void test_files(void **state) {
@@ -188,10 +236,11 @@ static void test_files(void **state) {
 }
 
 int main(void) {
-    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 1];
+    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 2];
     for (size_t i = 0; i < FX_TEST_COUNT(rows); i++)
         tests[i] =
             (struct CMUnitTest){rows[i].name, test_trust, NULL, NULL, (void *)(uintptr_t)&rows[i]};
     tests[FX_TEST_COUNT(rows)] = (struct CMUnitTest)cmocka_unit_test(test_files);
+    tests[FX_TEST_COUNT(rows) + 1] = (struct CMUnitTest)cmocka_unit_test(test_sentinel);
     return cmocka_run_group_tests(tests, setup, teardown);
 }
