@@ -44,3 +44,9 @@ fx_add_e2e(hang_up 180)
 fx_add_e2e(rolling 120 fx_test_chaos)
 fx_add_e2e(skew 600 fx_test_chaos BY ${CMAKE_SOURCE_DIR}/tests/e2e/previous.sh)
 set_tests_properties(e2e/test_skew PROPERTIES LABELS "e2e;skew" SKIP_RETURN_CODE 77)
+
+# Clients whose gateway dies.
+fx_add_e2e(comeback 180)
+if(TARGET fractal-example-chat)
+  add_dependencies(e2e_test_comeback fractal-example-chat)
+endif()
