@@ -98,7 +98,11 @@ static void resumes_count(const struct strike *strike, const struct client *clie
         const struct client *client = &clients[i];
         if (client->opts.request->choices > 1 || !concerns(strike, client)) continue;
         double ms = silence_ms(strike, client);
-        if (ms * 1000 > CAUGHT_US) tally_resume(&run.tally, ms, allowed);
+        if (ms * 1000 <= CAUGHT_US) continue;
+        tally_resume(&run.tally, ms, allowed);
+        if (ms > allowed)
+            print_message("  answer %u went on after %.0f ms, %.0f are allowed\n",
+                          client->opts.request->number, ms, allowed);
     }
 }
 
