@@ -1,5 +1,5 @@
 # Real processes, one test after another: some measure milliseconds.
-add_library(fx_test_suite STATIC e2e/herd.c e2e/http_client.c e2e/listener.c e2e/monitor.c e2e/process.c e2e/suite.c
+add_library(fx_test_suite STATIC e2e/freeze.c e2e/herd.c e2e/http_client.c e2e/listener.c e2e/monitor.c e2e/process.c e2e/suite.c
   e2e/suite_ask.c)
 target_compile_definitions(fx_test_suite PRIVATE FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
   FX_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
@@ -50,3 +50,8 @@ fx_add_e2e(comeback 180)
 if(TARGET fractal-example-chat)
   add_dependencies(e2e_test_comeback fractal-example-chat)
 endif()
+
+# What each service says of itself, and how each ends.
+foreach(name IN ITEMS drain health)
+  fx_add_e2e(${name} 180)
+endforeach()

@@ -133,6 +133,22 @@ static void test_give_back(void **state) {
     fleet_expect(fleet, &ask);
 }
 
+/* Whatever the end meets: what is being taken at that moment goes to the other at once as well. */
+static void test_leaves_while_taking(void **state) {
+    (void)state;
+    static const char *const env[] = {"FX_DRAIN_MS=0", "FX_LEASE_MS=60000", NULL};
+    enum { ASKS = 12 };
+    fleet_auto fleet = fleet_open(2, env);
+    struct fleet_ask asks[ASKS];
+    for (uint32_t i = 0; i < ASKS; i++)
+        asks[i] = fleet_ask("It was", 20, 0.8F, 20 + i);
+    fleet_submit_all(fleet, asks, ASKS);
+    fleet_worker_stop(fleet, 0);
+    for (uint32_t i = 0; i < ASKS; i++)
+        fleet_wait(fleet, &asks[i], 20000);
+    fleet_expect(fleet, &asks[ASKS - 1]);
+}
+
 /* Tokens made while Redis is away are appended when it is back. */
 static void test_redis_restarts(void **state) {
     (void)state;
@@ -159,15 +175,11 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cancel_in_decode),
-        cmocka_unit_test(test_frozen_worker),
-        cmocka_unit_test(test_killed_worker),
-        cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_give_back),
-        cmocka_unit_test(test_redis_restarts),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_other_numerics),
-        cmocka_unit_test(test_other_numerics_allowed),
+        cmocka_unit_test(test_cancel_in_decode), cmocka_unit_test(test_frozen_worker),
+        cmocka_unit_test(test_killed_worker),    cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_give_back),        cmocka_unit_test(test_leaves_while_taking),
+        cmocka_unit_test(test_redis_restarts),   cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_other_numerics),   cmocka_unit_test(test_other_numerics_allowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
