@@ -3,7 +3,7 @@
 #include "common/base/clock.h"
 #include "services/gateway/visit.h"
 
-enum { ASK_MS = 1000 };
+enum { ASK_MS_MIN = 1000, ASKS_A_DEADLINE = 4 };
 
 static void stalled(struct gw_visit *visit) {
     struct gateway *gateway = visit->gateway;
@@ -44,6 +44,12 @@ static void ask(struct gw_visit *visit) {
         gw_visit_unref(visit);
 }
 
+/* Long queues are silent too: each visit asks seldom. */
+static uint32_t ask_ms(const struct gw_config *config) {
+    uint32_t ms = config->resume_ms_max / ASKS_A_DEADLINE;
+    return ms > ASK_MS_MIN ? ms : ASK_MS_MIN;
+}
+
 void gw_stalls_end(struct gateway *gateway) {
     const struct gw_config *config = gateway->config;
     struct gw_visit *visit, *next;
@@ -52,7 +58,7 @@ void gw_stalls_end(struct gateway *gateway) {
         if (silent_for(visit, config->stall_ms_max))
             stalled(visit);
         else if (silent_for(visit, config->resume_ms_max) &&
-                 fx_clock_ms() - visit->workers_ms >= ASK_MS)
+                 fx_clock_ms() - visit->workers_ms >= ask_ms(config))
             ask(visit);
     }
 }
