@@ -32,7 +32,6 @@ target_compile_definitions(e2e_test_redis_stall PRIVATE
 add_dependencies(e2e_test_redis_stall fx_slow_fsync)
 target_compile_definitions(e2e_test_redis_users PRIVATE FX_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 
-
 # ./fractal over this build folder. It cleans up when it is told to end, before ctest kills it.
 add_test(NAME e2e/test_launcher COMMAND timeout --kill-after=25 270
   ${CMAKE_SOURCE_DIR}/tests/e2e/test_launcher.sh ${CMAKE_BINARY_DIR})
@@ -55,3 +54,6 @@ endif()
 foreach(name IN ITEMS drain health)
   fx_add_e2e(${name} 180)
 endforeach()
+
+# 10,000 wait.
+fx_add_e2e(fairness 120 fx_rpc fx_model)
