@@ -33,6 +33,7 @@ static void watch_progress(worker_io *io, uint64_t now_ms) {
     if (!computing || progress != io->progress) io->progress_ms = now_ms;
     io->progress = progress;
     status_set(io->opts.status, STATUS_SOUND_MS, io->progress_ms);
+    status_set(io->opts.status, STATUS_TURNED_MS, now_ms);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *ctx) {
@@ -231,6 +232,7 @@ static bool wait_for(const worker_io *io, enum status_number which, uint64_t val
 }
 
 void worker_io_drain(worker_io *io, uint32_t grace_ms) {
+    if (worker_is_mute(io->opts.status)) return; /* it would not hear of it */
     if (!fx_loop_call(io->loop, drain_start, io)) return;
     if (!wait_idle(io, grace_ms)) {
         uint64_t left = io->slots - status_get(io->opts.status, STATUS_SLOTS_FREE);

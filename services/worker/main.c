@@ -70,7 +70,7 @@ static bool load_wait(worker_load *load) {
     return false;
 }
 
-/* An engine that is stuck can't be waited for, and has nothing that was not given back. */
+/* A thread that is stuck can't be waited for, and has nothing that was not given back. */
 static void leave_if_stuck(const struct worker_status *status) {
     if (!worker_is_stuck(status)) return;
     fx_log(FX_LOG_ERROR, FX_EVENT("ended_stuck"));
@@ -85,6 +85,7 @@ static FX_MUST bool until_signal(const struct worker_config *config, const worke
                                         parts->engine, status, status->worker};
     fx_auto(worker_io) io = NULL;
     status_set(status, STATUS_SOUND_MS, fx_clock_ms());
+    status_set(status, STATUS_TURNED_MS, fx_clock_ms());
     if (!worker_io_open(&opts, &io, err)) return false;
     status_set(status, STATUS_LOADED, 1);
     log_start(parts->engine, info, status, status->server);

@@ -92,14 +92,27 @@ void worker_status_engine(struct worker_status *status, const struct fx_engine_s
     status_set(status, STATUS_WEIGHT_BYTES, stats->weight_bytes);
 }
 
+static uint64_t since(const struct worker_status *status, enum status_number which) {
+    uint64_t then_ms = status_get(status, which), now_ms = fx_clock_ms();
+    return status_get(status, STATUS_LOADED) && now_ms > then_ms ? now_ms - then_ms : 0;
+}
+
 /* Written by the I/O thread: it grows as well when that does not turn. */
 static uint64_t stalled_ms(const struct worker_status *status) {
-    uint64_t sound_ms = status_get(status, STATUS_SOUND_MS), now_ms = fx_clock_ms();
-    return status_get(status, STATUS_LOADED) && now_ms > sound_ms ? now_ms - sound_ms : 0;
+    return since(status, STATUS_SOUND_MS);
+}
+
+bool worker_is_mute(const struct worker_status *status) {
+    return since(status, STATUS_TURNED_MS) >= status->unready_ms;
 }
 
 bool worker_is_stuck(const struct worker_status *status) {
     return stalled_ms(status) >= status->unready_ms;
+}
+
+static const char *why_stuck(const struct worker_status *status) {
+    return worker_is_mute(status) ? "the I/O loop does not turn"
+                                  : "work waits and no step makes progress";
 }
 
 static bool unready(char *reason, const char *why) {
@@ -110,7 +123,7 @@ static bool unready(char *reason, const char *why) {
 bool worker_live(void *ctx, char *reason) {
     const struct worker_status *status = ctx;
     if (stalled_ms(status) < status->dead_ms) return true;
-    return unready(reason, "work waits and no step makes progress");
+    return unready(reason, why_stuck(status));
 }
 
 bool worker_ready(void *ctx, char *reason) {
@@ -120,7 +133,7 @@ bool worker_ready(void *ctx, char *reason) {
     if (!status_get(status, STATUS_REDIS_READY)) return unready(reason, "Redis does not answer");
     if (!status_get(status, STATUS_REGISTERED))
         return unready(reason, "the scheduler does not answer");
-    if (worker_is_stuck(status)) return unready(reason, "work waits and no step makes progress");
+    if (worker_is_stuck(status)) return unready(reason, why_stuck(status));
     return true;
 }
 

@@ -43,7 +43,8 @@ enum status_number {
     STATUS_REDIS_READY,
     STATUS_REDIS_ALWAYS, /* appendfsync */
     STATUS_REGISTERED,
-    STATUS_SOUND_MS, /* fx_clock_ms of when there was last progress, or nothing to do */
+    STATUS_SOUND_MS,  /* fx_clock_ms of when there was last progress, or nothing to do */
+    STATUS_TURNED_MS, /* likewise of the I/O thread's last turn */
     STATUS_LOADED,
     STATUS_PULLING, /* tasks may come although no slot shows it */
     STATUS_DRAINING,
@@ -72,7 +73,9 @@ static inline uint64_t status_get(const struct worker_status *status, enum statu
 
 /** Copies the engine's counters. @thread engine */
 void worker_status_engine(struct worker_status *status, const struct fx_engine_stats *stats);
-/** Work waits and no step makes progress, or the I/O thread does not turn: for unready_ms. */
+/** The I/O thread has not turned for unready_ms. */
+bool worker_is_mute(const struct worker_status *status);
+/** Work waits and no step makes progress for unready_ms, or the worker is mute. */
 bool worker_is_stuck(const struct worker_status *status);
 /** For fx_admin; `ctx` is the worker_status. */
 bool worker_live(void *ctx, char *reason);

@@ -82,8 +82,7 @@ static struct service *busy_find(struct suite *suite) {
 }
 
 /* The stream goes on elsewhere, new requests too; the frozen worker takes none, and says why. */
-static void a_frozen_engine_is_told(void **state) {
-    struct suite *suite = *state;
+static void frozen_is_told(struct suite *suite, const char *thread, const char *reason) {
     struct service *worker;
     struct frozen frozen = {0};
     auto_stream stream = {0};
@@ -93,9 +92,9 @@ static void a_frozen_engine_is_told(void **state) {
     MUST(stream_until(&stream, 5, &err));
     WAIT_FOR((worker = busy_find(suite)) != NULL, STEP_MS, "no worker is busy");
     uint64_t frozen_ms = fx_clock_ms();
-    thread_freeze(&frozen, &worker->process, "engine");
+    thread_freeze(&frozen, &worker->process, thread);
     assert_true(is(worker, "/readyz", 200)); /* not yet */
-    assert_sickens(worker, frozen_ms, "no step makes progress");
+    assert_sickens(worker, frozen_ms, reason);
     assert_true(log_has(worker, "event=not_ready"));
     MUST(stream_rest(&stream, &err));
     assert_string_equal(stream.text.at, want);
@@ -108,6 +107,14 @@ static void a_frozen_engine_is_told(void **state) {
     thread_thaw(&frozen);
     assert_recovers(worker);
     WAIT_FOR(worker_is_free(worker), STEP_MS, "what it lost stays with it");
+}
+
+static void a_frozen_engine_is_told(void **state) {
+    frozen_is_told(*state, "engine", "no step makes progress");
+}
+
+static void a_frozen_io_thread_is_told(void **state) {
+    frozen_is_told(*state, "loop", "the I/O loop does not turn");
 }
 
 /* SIGTERM to one that is stuck: what it has goes to the other, and it ends without its engine. */
@@ -237,6 +244,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_is_healthy),
         cmocka_unit_test(a_frozen_engine_is_told),
+        cmocka_unit_test(a_frozen_io_thread_is_told),
         cmocka_unit_test(a_frozen_engine_ends),
         cmocka_unit_test(a_frozen_scheduler_is_told),
         cmocka_unit_test(a_worker_that_loads_says_so),

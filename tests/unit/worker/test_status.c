@@ -13,6 +13,7 @@ static struct worker_status healthy(void) {
                                    .dead_ms = DEAD_MS};
     status_set(&status, STATUS_LOADED, 1);
     status_set(&status, STATUS_SOUND_MS, fx_clock_ms());
+    status_set(&status, STATUS_TURNED_MS, fx_clock_ms());
     status_set(&status, STATUS_REDIS_READY, 1);
     status_set(&status, STATUS_REGISTERED, 1);
     return status;
@@ -72,6 +73,18 @@ static void test_stalls(void **state) {
     }
 }
 
+static void test_mute(void **state) {
+    (void)state;
+    struct worker_status status = healthy();
+    char reason[FX_ADMIN_REASON_MAX] = "";
+    status_set(&status, STATUS_SOUND_MS, fx_clock_ms() - UNREADY_MS);
+    assert_false(worker_is_mute(&status));
+    status_set(&status, STATUS_TURNED_MS, fx_clock_ms() - UNREADY_MS);
+    assert_true(worker_is_mute(&status));
+    assert_false(worker_ready(&status, reason));
+    assert_non_null(strstr(reason, "I/O loop"));
+}
+
 static void test_metrics(void **state) {
     (void)state;
     static uint8_t bytes[FX_ADMIN_METRICS_MAX];
@@ -96,11 +109,12 @@ static void test_metrics(void **state) {
 }
 
 int main(void) {
-    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 2];
+    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 3];
     for (size_t i = 0; i < FX_TEST_COUNT(rows); i++)
         tests[i] =
             (struct CMUnitTest){rows[i].name, test_ready, NULL, NULL, (void *)(uintptr_t)&rows[i]};
     tests[FX_TEST_COUNT(rows)] = (struct CMUnitTest)cmocka_unit_test(test_metrics);
     tests[FX_TEST_COUNT(rows) + 1] = (struct CMUnitTest)cmocka_unit_test(test_stalls);
+    tests[FX_TEST_COUNT(rows) + 2] = (struct CMUnitTest)cmocka_unit_test(test_mute);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
