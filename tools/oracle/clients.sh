@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tools/oracle/clients.sh: the real clients against a suite of this checkout: openai for JavaScript
 # (6 and 7) and Python, @grpc/grpc-js by reflection over plaintext and mTLS, curl, chromium on the
-# telemetry stream, and the examples in C, Python and JavaScript. ./fractal test clients builds what
+# telemetry stream, and the examples in C, Python and JavaScript, also while their gateway ends. ./fractal test clients builds what
 # it runs. Pinned packages come from the registries that npm and pip are set to, into build/clients,
 # once.
 set -euo pipefail
@@ -60,7 +60,7 @@ fetch_all() {
 
 listening() { (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
-# Ports of one instance from BASE_PORT, its admin ports 1000 above, and the HTTP port.
+# Ports from BASE_PORT, admin ports 1000 above, and the HTTP ports.
 choose_ports() {
     local i
     for ((BASE_PORT = 15000 + $$ % 200 * PORTS; BASE_PORT < 31000; BASE_PORT += PORTS)); do
@@ -69,7 +69,7 @@ choose_ports() {
                 continue 2
             fi
         done
-        PORT=$((BASE_PORT + PORTS - 1)) PAGE_PORT=$((BASE_PORT + PORTS - 2))
+        PORT=$((BASE_PORT + PORTS - 2)) PAGE_PORT=$((BASE_PORT + PORTS - 3)) # a second gateway's: + 1
         return
     done
     echo "FAILED: no free ports" >&2
@@ -78,7 +78,7 @@ choose_ports() {
 
 fractal() { "$ROOT/fractal" "$1" --data "$DATA" "${@:2}"; }
 
-suite_up() { fractal up --port $PORT --base-port $BASE_PORT --quiet >/dev/null; }
+suite_up() { fractal up --port $PORT --base-port $BASE_PORT --quiet "$@" >/dev/null; }
 
 # check NAME COMMAND...: its output, and whether it was well.
 check() {
@@ -161,6 +161,43 @@ lost_checks() {
         $MODEL "$pid"
 }
 
+# comes_back SIGNAL COMMAND...: an example whose gateway ends in the middle has the whole answer.
+comes_back() {
+    local signal=$1 other=127.0.0.1:$((BASE_PORT + 10)) out=$DATA/answer whole half pid example status=0
+    shift
+    whole=$("$@" "$other" "$DATA/api-key" $MODEL 'It is a truth' 2>"$out.usage") || return 1
+    : >"$out"
+    "$@" "$GRPC,$other" "$DATA/api-key" $MODEL 'It is a truth' >"$out" 2>"$out.errors" &
+    example=$!
+    while [ ! -s "$out" ] && kill -0 $example 2>/dev/null; do sleep 0.01; done
+    read -r pid _ <"$DATA/run/gateway-0.pid"
+    kill "-$signal" "$pid"
+    half=$(<"$out")
+    wait $example || status=$?
+    suite_up --gateways 2 # starts it again
+    if [ $status != 0 ] || [ "$(<"$out")" != "$whole" ] || [ ${#half} -ge ${#whole} ] ||
+        ! cmp -s "$out.usage" "$out.errors"; then
+        echo "  WRONG $signal: '$half' and then '$(<"$out")' for '$whole'"
+        cat "$out.errors"
+        return 1
+    fi
+    echo "  ok    $signal after ${#half} of ${#whole} characters"
+}
+
+both_signals() { comes_back KILL "$@" && comes_back TERM "$@"; }
+
+# The examples, between two gateways: the one that answers is killed, or told to end.
+comeback_checks() {
+    local -x FX_BACKEND=ref FX_DRAIN_MS=50 # so slow that it is in the middle
+    fractal down >/dev/null 2>&1
+    suite_up --gateways 2
+    check "examples/c, its gateway ended" both_signals "$BIN/fractal-example-chat"
+    [ $PYTHON = no ] || check "examples/python, its gateway ended" both_signals \
+        "$CACHE/venv/bin/python" "$ROOT/examples/python/chat.py"
+    [ $JAVASCRIPT = no ] || check "examples/javascript, its gateway ended" both_signals \
+        node "$TREE/examples/javascript/chat.js"
+}
+
 tls_checks() {
     [ $JAVASCRIPT = yes ] || return 0
     fractal down >/dev/null 2>&1
@@ -182,6 +219,7 @@ main() {
     URL=http://127.0.0.1:$PORT/v1 GRPC=127.0.0.1:$BASE_PORT ADMIN=127.0.0.1:$((BASE_PORT + 1000))
     plain_checks
     lost_checks
+    comeback_checks
     tls_checks
     echo "clients: $PASSED passed, $FAILED failed"
     [ $FAILED -eq 0 ]

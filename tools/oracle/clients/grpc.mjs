@@ -122,6 +122,42 @@ await row('Chat', async () => {
   assert.equal(last.usage.prompt_tokens, counted.tokens);
   return `${pieces.length} messages, ${last.usage.completion_tokens} tokens`;
 });
+await row('Follow, GetGeneration', async () => {
+  const { pieces } = await collect(api.Chat({ ...question, logprobs: true }, metadata));
+  const half = pieces.slice(0, pieces.length >> 1);
+  const place = { id: half.at(-1).id, after: half.at(-1).after };
+  const { pieces: rest, error } = await collect(api.Follow(place, metadata));
+  assert.equal(error, null);
+  const text = (parts) => parts.map((piece) => piece.content).join('');
+  const tokens = (parts) => parts.flatMap((piece) => piece.logprobs.map(({ token }) => token));
+  const whole = half.concat(rest.map(({ chat }) => chat));
+  assert.equal(text(whole), text(pieces));
+  assert.deepEqual(tokens(whole), tokens(pieces));
+  assert.deepEqual(whole.at(-1).usage, pieces.at(-1).usage);
+  const { status } = await unary(api, 'GetGeneration', { id: place.id });
+  assert.equal(status.state, 'GENERATION_STATE_FINISHED');
+  assert.equal(status.choices[0].tokens, pieces.at(-1).tokens);
+  await assert.rejects(unary(api, 'GetGeneration', { id: 'chatcmpl-0' }), {
+    code: grpc.status.NOT_FOUND,
+  });
+});
+await row('the same idempotency-key, the same answer', async () => {
+  const given = metadata.clone();
+  given.set('idempotency-key', crypto.randomUUID());
+  const asked = { ...question, sampling: { temperature: 1 } };
+  const [first, second] = [await collect(api.Chat(asked, given)), await collect(api.Chat(asked, given))];
+  assert.equal(first.error ?? second.error, null);
+  assert.equal(first.pieces[0].id, second.pieces[0].id);
+  const text = ({ pieces }) => pieces.map((piece) => piece.content).join('');
+  assert.equal(text(first), text(second));
+});
+await row('CancelGeneration', async () => {
+  const call = api.Chat({ ...question, max_tokens: 400, sampling: { temperature: 1 } }, metadata);
+  call.once('data', ({ id }) => unary(api, 'CancelGeneration', { id }).catch(() => call.cancel()));
+  const { error } = await collect(call);
+  assert.equal(error?.code, grpc.status.ABORTED);
+  await quiet();
+});
 await row('Generate', async () => {
   const request = { model, text: 'Call me Ishmael.', max_tokens: 8, sampling: { temperature: 0 } };
   const { pieces, error } = await collect(api.Generate(request, metadata));
