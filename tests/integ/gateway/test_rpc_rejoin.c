@@ -134,7 +134,7 @@ static void test_hand_over(void **state) {
     struct rpc rpc, other;
     struct rpc_chat chat;
     stage_gateway_close(stage);
-    stage->config.drain_ms_max = 100;
+    stage->config.health.drain_ms = 100;
     stage_gateway_open(stage);
     struct gw_process *first = stage->process;
     rpc_open(stage, &rpc);
