@@ -95,7 +95,7 @@ void gw_visit_ref(struct gw_visit *visit) {
 
 void gw_visit_unref(struct gw_visit *visit) {
     if (--visit->refs) return;
-    if (visit->front == &gw_http_front) visit->gateway->visit_count--;
+    if (!visit->rpc) visit->gateway->visit_count--;
     gw_generation_done(visit);
     free(visit);
 }

@@ -400,6 +400,9 @@ static void test_once_leaves(void **state) {
     for (int i = 0; i < 500 && stage->gateway->metrics.running; i++)
         usleep(2000);
     assert_int_equal(stage->gateway->metrics.running, 0);
+    for (int i = 0; i < 500 && stage->gateway->visit_count; i++)
+        usleep(2000);
+    assert_int_equal(stage->gateway->visit_count, 0); /* what a drain waits for */
 }
 
 /* What failed is tried anew. */
