@@ -253,7 +253,7 @@ void strike_heal(struct strike *strike) {
 /* -- nothing is left -- */
 
 static bool is_clean(char *why, size_t cap) {
-    for (uint32_t i = 0; i < SUITE_MANY; i++)
+    for (uint32_t i = 0; i < cluster.opts.workers; i++)
         if (!worker_is_free(&cluster.workers[i])) {
             (void)snprintf(why, cap, "worker %u has slots or KV blocks in use", i);
             return false;
@@ -278,7 +278,7 @@ uint64_t cluster_preemptions(void) {
     static pid_t pids[SUITE_MANY];
     static double counted[SUITE_MANY];
     double more = 0;
-    for (uint32_t i = 0; i < SUITE_MANY; i++) {
+    for (uint32_t i = 0; i < cluster.opts.workers; i++) {
         const struct service *worker = &cluster.workers[i];
         double now = service_metric(worker, "fx_worker_preemptions_total");
         more += pids[i] == worker->process.pid ? now - counted[i] : now;

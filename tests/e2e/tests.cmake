@@ -39,6 +39,11 @@ set_tests_properties(e2e/test_launcher PROPERTIES LABELS e2e TIMEOUT 300 RESOURC
   PROCESSORS 4)
 fx_add_e2e(hang_up 180)
 
+# Clusters whose workers lack memory, and requests that are cancelled.
+fx_add_e2e(preempt 240 fx_test_chaos)
+fx_add_e2e(cancel 240 fx_test_chaos fx_rpc)
+target_sources(e2e_test_cancel PRIVATE e2e/canceller.c)
+
 # Restarts under load; this version's services beside those of the one before it.
 fx_add_e2e(rolling 120 fx_test_chaos)
 fx_add_e2e(skew 600 fx_test_chaos BY ${CMAKE_SOURCE_DIR}/tests/e2e/previous.sh)
