@@ -4,8 +4,8 @@ enum { SEED = 77 };
 
 static json_t *fields_of(uint32_t number, int tokens) {
     bool seeded = number % 2;
-    return json_pack("{s:i, s:f, s:i}", "max_tokens", tokens, "temperature", seeded ? 1.0 : 0.0,
-                     "seed", SEED + (int)number);
+    return json_pack("{s:i, s:f, s:i, s:b}", "max_tokens", tokens, "temperature",
+                     seeded ? 1.0 : 0.0, "seed", SEED + (int)number, "ignore_eos", 1);
 }
 
 static void post(struct http_conn *conn, const struct suite *suite, json_t *body) {
@@ -38,9 +38,17 @@ void herd_send(struct herd *herd, struct suite *suite, uint32_t first, uint32_t 
     }
 }
 
-void herd_until(struct herd *herd, uint32_t chunks) {
+void herd_begun(struct herd *herd) {
     for (uint32_t i = 0; i < herd->count; i++)
-        if (herd->asks[i].streamed) MUST(stream_until(&herd->asks[i].stream, chunks, &err));
+        if (herd->asks[i].streamed) MUST(stream_until(&herd->asks[i].stream, 1, &err));
+}
+
+void herd_await_services(struct suite *suite) {
+    for (uint32_t i = 0; suite_service(suite, i); i++)
+        suite_await_ready(suite_service(suite, i));
+    for (uint32_t i = 0; i < suite->opts.gateways; i++)
+        WAIT_FOR(service_metric(&suite->gateways[i], "fx_gateway_redis_up") > 0.5, SUITE_READY_MS,
+                 "gateway %u does not find Redis", i);
 }
 
 static char *whole_text(struct http_conn *conn) {

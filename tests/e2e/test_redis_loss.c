@@ -119,11 +119,6 @@ struct round {
     bool workers; /* they die with it: what is lost must come from the gateway */
 };
 
-static void await_all(struct suite *suite) {
-    for (uint32_t i = 0; suite_service(suite, i); i++)
-        suite_await_ready(suite_service(suite, i));
-}
-
 static void record(struct suite *suite) {
     if (long_want.count) return;
     herd_send(&long_want, suite, 0, LONGS, LONG);
@@ -170,12 +165,12 @@ static void workers_start(struct suite *suite) {
 
 static void play(struct suite *suite, const struct round *round) {
     auto_herd longs = {0}, briefs = {0}, shorts = {0};
-    await_all(suite);
+    herd_await_services(suite);
     record(suite);
     mode_set(suite, round->mode);
     uint32_t before = logs_finished(suite);
     herd_send(&longs, suite, 0, LONGS, LONG);
-    herd_until(&longs, 3);
+    herd_begun(&longs);
     off_t size = aof_size(suite) - round->within;
     uint64_t end_ms = fx_clock_ms() + TAIL_MS;
     herd_send(&shorts, suite, FIRST_SHORT, SHORTS, SHORT);
@@ -194,7 +189,7 @@ static void play(struct suite *suite, const struct round *round) {
     herd_equal(&longs, &long_want);
     herd_equal(&briefs, &brief_want);
     herd_equal(&shorts, &short_want);
-    await_all(suite);
+    herd_await_services(suite);
     check_nothing_left(suite);
     /* With the workers went those that had ended, and whose clients have their answer. */
     uint32_t after = before + LONGS + (round->workers ? 0 : BRIEFS + SHORTS);
@@ -257,9 +252,7 @@ static void no_redis(void **state) {
     for (uint32_t i = 0; suite_service(suite, i); i++)
         assert_int_equal(service_get(suite_service(suite, i), "/livez"), 200);
     redis_fixture_restart(&suite->redis, NULL);
-    await_all(suite);
-    WAIT_FOR(service_metric(&suite->gateways[0], "fx_gateway_redis_up") > 0.5, SETTLE_MS,
-             "the gateway does not come back");
+    herd_await_services(suite);
     free(suite_complete(suite, "It was", NULL));
 }
 

@@ -108,8 +108,7 @@ static void restart_with_shim(struct suite *suite, const char *file) {
     redis_fixture_restart(&suite->redis, NULL);
     assert_int_equal(unsetenv("LD_PRELOAD"), 0);
     assert_int_equal(unsetenv("FX_SLOW_FSYNC"), 0);
-    for (uint32_t i = 0; suite_service(suite, i); i++)
-        suite_await_ready(suite_service(suite, i));
+    herd_await_services(suite);
 }
 
 static void stall_begin(const char *file) {
@@ -135,7 +134,7 @@ static void a_stall_of_5_s(void **state) {
     uint32_t before = finished(suite), left = REQUESTS, refused = 0, tries = 0;
     double reclaimed = both(suite, "fx_scheduler_reclaimed_total");
     herd_send(&got, suite, 0, LONGS, LONG);
-    herd_until(&got, 2);
+    herd_begun(&got);
     uint64_t begin_ms = fx_clock_ms();
     stall_begin(file);
     ask_all(suite);

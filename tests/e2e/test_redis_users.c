@@ -70,7 +70,7 @@ static void a_death_and_a_restart(void **state) {
     herd_send(&want, suite, 0, HERD, 10 * TOKENS);
     herd_rest(&want);
     herd_send(&got, suite, 0, HERD, 10 * TOKENS);
-    herd_until(&got, 3);
+    herd_begun(&got);
     process_signal(&suite->workers[0].process, SIGKILL);
     suite->workers[0].killed = true;
     herd_rest(&got);
