@@ -73,7 +73,11 @@ static enum outcome chunk_take(struct client *client, const char *line) {
     size_t i;
     json_int_t n = 0;
     auto_json chunk = json_loads(line, 0, NULL);
-    if (!chunk || json_object_get(chunk, "error")) return wrong(client, "event %.150s", line);
+    const json_t *error = json_object_get(chunk, "error");
+    const char *code = json_string_value(json_object_get(error, "code"));
+    client->sent_away |= code && strcmp(code, "gateway_shutting_down") == 0;
+    if (client->sent_away) return AGAIN;
+    if (!chunk || error) return wrong(client, "event %.150s", line);
     if (json_unpack(chunk, "{s:s, s:{s:I}}", "id", &name, "fractal", "n", &n) != 0)
         return wrong(client, "chunk %.150s", line);
     if (*client->name && strcmp(client->name, name) != 0)
@@ -91,7 +95,7 @@ static enum outcome line_take(struct client *client, const char *line) {
     else if (!*line)
         memcpy(client->place, client->id, sizeof client->place);
     else if (strcmp(line, "data: [DONE]") == 0)
-        client->done = true;
+        client->done = !client->sent_away;
     else if (strncmp(line, "data: ", 6) == 0)
         return chunk_take(client, line + 6);
     return client->done ? OVER : AGAIN;
@@ -223,6 +227,7 @@ static bool ask(struct client *client, struct http_conn *conn) {
 static enum outcome visit(struct client *client, uint16_t port) {
     auto_http conn = {0};
     fx_error err;
+    client->sent_away = false;
     if (!http_open(&conn, port, &err) || !ask(client, &conn)) {
         (void)usleep(AGAIN_MS * 1000);
         return AGAIN;

@@ -38,6 +38,7 @@ struct client {
     _Atomic uint32_t gateway;     /* whom it is connected to */
     _Atomic uint32_t chunk_count; /* with text, so far */
     _Atomic bool leave;           /* it shall give up on its gateway */
+    bool sent_away;               /* its gateway ends, and said so: another has the rest */
     char name[CLIENT_NAME_MAX];   /* of its answer: chatcmpl-..., cmpl-... */
     char place[CLIENT_NAME_MAX];  /* the last whole event's id; "": events have none */
     char id[CLIENT_NAME_MAX];     /* of the event that is coming */

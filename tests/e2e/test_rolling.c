@@ -1,5 +1,7 @@
 /* Every service in turn, replica by replica, is told to end and started again while clients
- * generate: every answer comes, and is the undisturbed one. */
+ * generate: every answer comes, and is the undisturbed one. Once with all the time there is to
+ * finish what runs, once with next to none: then workers give it back, and clients of gateways come
+ * back. */
 #include <signal.h>
 #include "tests/chaos/crowd.h"
 
@@ -76,21 +78,37 @@ static void restart(struct service *service) {
                   (unsigned long long)(ready_ms - ended_ms), answered - before);
 }
 
-static void nothing_is_lost_while_services_restart(void **state) {
+static void restart_all(const char *what) {
     struct service *service;
-    (void)state;
-    for (uint32_t i = 0; i < REQUESTS; i++)
-        request_make(i, &requests[i]);
-    crowd_record(recorded, requests, REQUESTS, CLIENTS);
+    answered = came_back = asked_again = 0;
     for (uint32_t i = 0; i < CLIENTS; i++)
         place_ask(&places[i]);
     for (uint32_t i = 0; (service = suite_service(&cluster, i)); i++)
         restart(service);
     for (uint32_t i = 0; i < CLIENTS; i++)
         place_end(&places[i]);
-    print_message("%u answers, %u times a client came back, %u asked again\n", answered, came_back,
-                  asked_again);
+    print_message("%s: %u answers, %u times a client came back, %u asked again\n", what, answered,
+                  came_back, asked_again);
     cluster_await_clean();
+}
+
+static double resumed(void) {
+    double sum = 0;
+    for (uint32_t i = 0; i < SUITE_MANY; i++)
+        sum += service_metric(&cluster.workers[i], "fx_worker_generations_resumed_total");
+    return sum;
+}
+
+static void nothing_is_lost_while_services_restart(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < REQUESTS; i++)
+        request_make(i, &requests[i]);
+    crowd_record(recorded, requests, REQUESTS, CLIENTS);
+    process_env_put(&cluster.env, "FX_DRAIN_MS=50"); /* of those that are started from now on */
+    restart_all("time to finish");
+    restart_all("50 ms to finish");
+    assert_true(came_back > 0);
+    assert_true(resumed() > 0);
     for (uint32_t i = 0; i < REQUESTS; i++)
         client_free(&recorded[i]);
 }
