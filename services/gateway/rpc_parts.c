@@ -12,31 +12,32 @@ static uint32_t logprobs_in(const struct gw_rpc_parts *parts) {
     return count;
 }
 
-/* False: no memory. */
-static FX_MUST bool grow(struct gw_rpc_parts *parts) {
-    if (parts->count < parts->cap) return true;
-    uint32_t cap = parts->cap ? 2 * parts->cap : PARTS_MIN;
-    void *at = fx_realloc(parts->at, cap, sizeof *parts->at);
-    if (!at) return false;
-    parts->at = at;
-    parts->cap = cap;
-    return true;
+/* One more, empty. NULL: no memory. */
+static struct gw_rpc_part *part_open(struct gw_rpc_parts *parts) {
+    if (parts->count == parts->cap) {
+        uint32_t cap = parts->cap ? 2 * parts->cap : PARTS_MIN;
+        struct gw_rpc_part *at = fx_realloc(parts->at, cap, sizeof *at);
+        if (!at) return NULL;
+        parts->at = at;
+        parts->cap = cap;
+    }
+    FX_ASSERT(parts->at);
+    struct gw_rpc_part *part = &parts->at[parts->count++];
+    *part = (struct gw_rpc_part){0};
+    return part;
 }
 
 bool gw_rpc_part_add(struct gw_choice *choice, fx_span text) {
     struct gw_rpc_parts *parts = &choice->parts;
-    struct gw_rpc_part *last = parts->count ? &parts->at[parts->count - 1] : NULL;
+    struct gw_rpc_part *part = parts->count ? &parts->at[parts->count - 1] : NULL;
     uint32_t logprobs = choice->logprobs.count - logprobs_in(parts);
     if (evbuffer_add(choice->text, text.at, text.len) != 0) return false;
-    if (!last && !text.len && !logprobs) return true;
-    if (!last || last->logprobs + logprobs > GW_RPC_LOGPROBS_MAX) {
-        if (!grow(parts)) return false;
-        last = &parts->at[parts->count++];
-        *last = (struct gw_rpc_part){0};
-    }
-    last->tokens = choice->tokens;
-    last->logprobs += logprobs;
-    last->text += text.len;
+    if (!part && !text.len && !logprobs) return true;
+    if (!part || part->logprobs + logprobs > GW_RPC_LOGPROBS_MAX) part = part_open(parts);
+    if (!part) return false;
+    part->tokens = choice->tokens;
+    part->logprobs += logprobs;
+    part->text += text.len;
     return true;
 }
 

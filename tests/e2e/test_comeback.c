@@ -270,25 +270,26 @@ static void check_program(struct suite *suite, const struct process_opts *alone,
     if (!process_runs(&suite->gateways[0].process)) start_gateway(suite);
 }
 
+static const char *const chat_args[] = {FX_BIN_DIR "/fractal-cli",
+                                        "chat",
+                                        "--max-tokens",
+                                        "160",
+                                        "--temperature",
+                                        "1",
+                                        "--seed",
+                                        "5",
+                                        "--model",
+                                        SUITE_MODEL,
+                                        CHAT_TEXT,
+                                        NULL};
+
 static void check_chat(struct suite *suite, bool both, void (*meanwhile)(struct suite *suite)) {
-    static const char *const args[] = {FX_BIN_DIR "/fractal-cli",
-                                       "chat",
-                                       "--max-tokens",
-                                       "160",
-                                       "--temperature",
-                                       "1",
-                                       "--seed",
-                                       "5",
-                                       "--model",
-                                       SUITE_MODEL,
-                                       CHAT_TEXT,
-                                       NULL};
     struct process_env one = suite_cli_env(suite), many = one;
     process_env_put(&one, "FX_GATEWAY_URL=http://127.0.0.1:%u", suite->gateways[0].port);
     process_env_put(&many, "FX_GATEWAY_URL=http://127.0.0.1:%u,http://127.0.0.1:%u",
                     suite->gateways[0].port, suite->gateways[1].port);
-    check_program(suite, &(struct process_opts){.args = args, .env = &one},
-                  &(struct process_opts){.args = args, .env = both ? &many : &one}, meanwhile);
+    check_program(suite, &(struct process_opts){.args = chat_args, .env = &one},
+                  &(struct process_opts){.args = chat_args, .env = both ? &many : &one}, meanwhile);
 }
 
 static void chat_goes_on(void **state) {
@@ -301,6 +302,29 @@ static void chat_goes_on_after_a_drain(void **state) {
 
 static void chat_waits_for_the_only_gateway(void **state) {
     check_chat(*state, false, kill_and_start_it);
+}
+
+/* Admitted, and no token made: the worker stands still until the gateway is back. */
+static void chat_waits_for_its_first_token(void **state) {
+    struct suite *suite = *state;
+    const struct process *worker = &suite->workers[0].process;
+    struct process_env env = suite_cli_env(suite);
+    struct process chat;
+    process_env_put(&env, "FX_GATEWAY_URL=http://127.0.0.1:%u", suite->gateways[0].port);
+    const struct process_opts opts = {.args = chat_args, .env = &env, .apart = true};
+    auto_output want = process_run(&opts, PIECE_MS);
+    process_signal(worker, SIGSTOP);
+    process_start(&chat, "chat", &opts);
+    WAIT_FOR(service_metric(&suite->gateways[0], "fx_gateway_generations_running") > 0, STEP_MS,
+             "it is not admitted");
+    kill_and_start_it(suite);
+    auto_text begun = process_text(chat.out);
+    assert_string_equal(begun, "");
+    process_signal(worker, SIGCONT);
+    assert_true(process_wait(&chat, PIECE_MS));
+    auto_text out = process_text(chat.out);
+    process_close(&chat);
+    assert_string_equal(out, want.out);
 }
 
 static void check_example(struct suite *suite, void (*meanwhile)(struct suite *suite)) {
@@ -338,6 +362,7 @@ int main(void) {
         cmocka_unit_test(chat_goes_on),
         cmocka_unit_test(chat_goes_on_after_a_drain),
         cmocka_unit_test(chat_waits_for_the_only_gateway),
+        cmocka_unit_test(chat_waits_for_its_first_token),
         cmocka_unit_test(example_goes_on),
         cmocka_unit_test(example_goes_on_after_a_drain),
     };
