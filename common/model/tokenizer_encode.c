@@ -84,7 +84,7 @@ static FX_MUST bool encode_all(struct fx_encoding *encoding, struct fx_segments 
 }
 
 size_t fx_tokenizer_ids_max(size_t bytes) {
-    return 4 * bytes + 2 * FX_TOKENIZER_AFFIX_MAX + 16;
+    return 4 * bytes + (size_t)2 * FX_TOKENIZER_AFFIX_MAX + 16;
 }
 
 bool fx_tokenizer_encode(const fx_tokenizer *tokenizer, struct fx_segments text,

@@ -13,8 +13,8 @@ static FX_MUST bool load_token(struct fx_tokenizer *tokenizer, const json_t *con
     const char *name = token_text(config, key);
     if (!(*text = fx_strdup(name ? name : "")))
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "memory for %s", key);
-    if (!**text || fx_tokenizer_added_id(tokenizer, fx_span_str(name), id)) return true;
-    return fx_fail(err, FX_UNIMPLEMENTED, "%s '%.64s' is not among the added tokens", key, name);
+    if (!**text || fx_tokenizer_added_id(tokenizer, fx_span_str(*text), id)) return true;
+    return fx_fail(err, FX_UNIMPLEMENTED, "%s '%.64s' is not among the added tokens", key, *text);
 }
 
 /* transformers adds these to the tokenizer where it lacks them; we want them in it already. */

@@ -60,10 +60,13 @@ SHAPE(4, 1)
 SHAPE(2, 4)
 SHAPE(2, 2)
 SHAPE(2, 1)
-SHAPE(1, 8) SHAPE(1, 4) SHAPE(1, 2) SHAPE(1, 1)
+SHAPE(1, 8)
+SHAPE(1, 4)
+SHAPE(1, 2)
+SHAPE(1, 1)
 
-    /* Shapes by rows, wide ones first: the first that fits what is left is taken. */
-    static const struct shape {
+/* Shapes by rows, wide ones first: the first that fits what is left is taken. */
+static const struct shape {
     uint32_t rows, tiles;
     void (*run[2])(const struct block *); /* f32, f16 */
 } shapes[] = {

@@ -50,9 +50,13 @@ SHAPE(1, 1)
 SHAPE(2, 4)
 SHAPE(2, 2)
 SHAPE(2, 1)
-SHAPE(3, 4) SHAPE(3, 2) SHAPE(3, 1) SHAPE(4, 2) SHAPE(4, 1)
+SHAPE(3, 4)
+SHAPE(3, 2)
+SHAPE(3, 1)
+SHAPE(4, 2)
+SHAPE(4, 1)
 
-    static const struct shape {
+static const struct shape {
     uint32_t heads, vectors;
     void (*run[2])(const struct fx_panel *panel, bool resume); /* f32, f16 */
 } shapes[] = {

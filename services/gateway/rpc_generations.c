@@ -93,7 +93,8 @@ void gw_rpc_status_reply(struct gw_visit *visit) {
 }
 
 void gw_rpc_serve_get(struct gw_visit *visit) {
-    find(visit, ((const Fractal__V1__InferenceServiceGetGenerationRequest *)visit->rpc->message)->id,
+    find(visit,
+         ((const Fractal__V1__InferenceServiceGetGenerationRequest *)visit->rpc->message)->id,
          gw_rpc_status_reply);
 }
 

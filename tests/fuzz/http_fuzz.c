@@ -46,16 +46,18 @@ static void open_once(void) {
     fx_error err = {0};
     if (base) return;
     base = event_base_new();
-    struct fx_http_server_opts opts = {.base = base,
-                                       .addr = "127.0.0.1:0",
-                                       .request = on_request,
-                                       .done = on_done,
-                                       .cors = {.origins = "https://a.example,http://b:1",
-                                                .methods = "GET",
-                                                .headers = "x",
-                                                .exposed = "y"},
-                                       .head_bytes_max = 1024,
-                                       .body_bytes_max = 512};
+    struct fx_http_server_opts opts = {
+        .base = base,
+        .addr = "127.0.0.1:0",
+        .request = on_request,
+        .done = on_done,
+        .cors = {.origins = "https://a.example,http://b:1",
+                 .methods = "GET",
+                 .headers = "x",
+                 .exposed = "y"},
+        .head_bytes_max = 1024,
+        .body_bytes_max = 512
+    };
     FX_ASSERT(base && fx_http_server_open(&opts, &server, &err));
 }
 
