@@ -94,7 +94,7 @@ static void drains(struct suite *suite, const struct row *row, const struct herd
     auto_herd fresh = {0};
     print_message("- %s\n", row->name);
     herd_send(&running, suite, 0, HERD, TOKENS);
-    herd_until(&running, 3);
+    herd_begun(&running);
     struct service *service = row->pick(suite);
     process_signal(&service->process, SIGTERM);
     if (row->needed) replace(suite, row, service);
@@ -152,7 +152,7 @@ static void twenty_streams_end_and_new_requests_are_refused(void **state) {
     herd_rest(&want);
     MUST(http_open(&kept, gateway->port, &err));
     herd_send(&streams, suite, 0, STREAMS, TOKENS);
-    herd_until(&streams, 3);
+    herd_begun(&streams);
     process_signal(&gateway->process, SIGTERM);
     WAIT_FOR(service_get(gateway, "/readyz") == 503, STEP_MS, "it stays ready");
     assert_int_equal(service_get(gateway, "/livez"), 200);
