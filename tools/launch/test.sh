@@ -23,6 +23,12 @@ build_tests() {
     build "$ROOT/build/$1" --target "${2:-all}"
 }
 
+# What it could not be built for its test says, which fails then.
+build_previous() {
+    say "building (the version before)"
+    "$ROOT/tests/e2e/previous.sh" >"$ROOT/build/previous.log" 2>&1 || true
+}
+
 build_fuzzers() {
     need_packages build run test fuzz
     say "building (preset fuzz)"
@@ -56,6 +62,7 @@ test_all() {
     [ $CLIENTS = yes ] || clients=()
     need_packages build run test fuzz "${clients[@]}"
     build_tests release
+    build_previous
     run_ctest release -LE '^(long|bench)$'
     build_tests asan checks
     run_ctest asan -L '^(unit|golden|integ|fuzz)$' -LE '^(long|bench)$'
@@ -85,6 +92,7 @@ run_tests() {
         fuzz-long) test_fuzz_long "${@:2}" ;;
         *) test_label "$1" ;;
     esac
+    [ "${FX_TEST_PREVIOUS:-}" != no ] || not_run+=', not run: the version before'
     echo "$PASSED passed, $FAILED failed$not_run ($((SECONDS - begin)) s)"
     [ $FAILED -eq 0 ]
 }
