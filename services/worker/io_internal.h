@@ -57,6 +57,7 @@ struct worker_io {
     uint64_t kept_asked_ms;
 
     bool pulling, pull_again; /* one pull at a time; hints that came meanwhile */
+    uint32_t pull_asked;      /* tasks the last pull was for */
     bool beating, draining;
     bool refused; /* the last heartbeat; the log was told why */
     uint64_t pulled_ms, beat_ms;

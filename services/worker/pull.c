@@ -188,6 +188,7 @@ static void task_take(worker_io *io, const struct fx_task *task) {
 
 static void on_tasks(void *ctx, const struct fx_task *tasks, size_t count, const fx_error *err) {
     worker_io *io = ctx;
+    bool more = count && count == io->pull_asked;
     io->pulling = false;
     if (err) { /* the tick pulls again */
         status_set(io->opts.status, STATUS_PULLING, 0);
@@ -198,11 +199,21 @@ static void on_tasks(void *ctx, const struct fx_task *tasks, size_t count, const
     status_set(io->opts.status, STATUS_PULLING, 0); /* what came holds a slot by now */
     io_flush(io);
     if (io->pull_again) io_pull(io);
+    if (more) io->pull_again = true; /* behind the next step */
+}
+
+/* Slots that have room in the KV pool, by the last step: each wants a block and one ahead. Who
+ * would only wait here, behind those that wait already, is left to a worker that has room. */
+static uint32_t spare_slots(const worker_io *io) {
+    uint32_t spare = io->slots - io->used;
+    uint64_t room = (status_get(io->opts.status, STATUS_KV_BLOCKS_FREE) + 1) / 2;
+    if (status_get(io->opts.status, STATUS_WAITING)) return 0;
+    return room < spare ? (uint32_t)room : spare;
 }
 
 /* What is used was counted when the pull was sent; slots only come free meanwhile. */
 void io_pull(worker_io *io) {
-    uint32_t spare = io->slots - io->used;
+    uint32_t spare = spare_slots(io);
     io->pull_again = true;
     if (io->pulling || io->draining || !spare || !fx_redis_ready(io->redis) ||
         worker_is_stuck(io->opts.status))
@@ -213,6 +224,7 @@ void io_pull(worker_io *io) {
     fx_error err = {0};
     if (!fx_queue_pull(io->queue, &pull, on_tasks, io, &err)) return;
     io->pulling = true;
+    io->pull_asked = pull.count;
     status_set(io->opts.status, STATUS_PULLING, 1);
     io->pull_again = false;
     io->pulled_ms = fx_clock_ms();

@@ -1,13 +1,16 @@
 /* Workers whose KV pool holds far less than their slots want: the youngest yield, wait and compute
  * their tokens again. Nobody fails, nobody gets another text, and the oldest never waits. */
 #include <signal.h>
+#include <sys/wait.h>
 #include "tests/chaos/crowd.h"
 
 enum {
     ANSWERS = 12, /* with n=2: 15 generations */
     TOKENS = 180, /* of the first; each has 10 more */
-    LONG = 4,     /* answers of the same length, each of which wants most of a pool */
-    LONG_TOKENS = 330,
+    FRESH = 7,    /* of them; one with n=2 */
+    FRESH_GENERATIONS = 8,
+    LONG = 4, /* answers of the same length, each of which wants most of a pool */
+    LONG_TOKENS = 460,
     LONG_PROMPT = 40,
     SLACK_STEPS = 64, /* between an answer's end and our reading of a metric */
     WAIT_MS = 60000,
@@ -15,7 +18,8 @@ enum {
 #define WORKER_ENV "FX_SLOTS_MAX=12", "FX_THREADS=1"
 static const char *const plenty[] = {WORKER_ENV, NULL};
 static const char *const little[] = {WORKER_ENV, "FX_KV_MIB=1", NULL}; /* 8 blocks, 512 tokens */
-static const char preemptions[] = "fx_worker_preemptions_total", steps[] = "fx_worker_steps_total";
+static const char preemptions[] = "fx_worker_preemptions_total", steps[] = "fx_worker_steps_total",
+                  waiting[] = "fx_worker_waiting", taken[] = "fx_worker_generations_taken_total";
 
 static struct request requests[ANSWERS], long_request;
 static struct client recorded[ANSWERS], long_recorded;
@@ -135,13 +139,50 @@ static void the_oldest_never_waits(void **state) {
     for (uint32_t i = 1; i < LONG; i++)
         crowd_ask(&clients[i], &long_request, names[i]);
     crowd_join_same(&clients[0], &long_recorded);
-    double taken = metric(0, steps) - begin, set_back = metric(0, preemptions);
+    double passed = metric(0, steps) - begin, set_back = metric(0, preemptions);
     for (uint32_t i = 1; i < LONG; i++)
         crowd_join_same(&clients[i], &long_recorded);
-    print_message("%d tokens in %.0f steps, %.0f pre-emptions\n", LONG_TOKENS, taken, set_back);
+    print_message("%d tokens in %.0f steps, %.0f pre-emptions\n", LONG_TOKENS, passed, set_back);
     assert_true(set_back > 0);
-    assert_true(taken <= LONG_TOKENS + SLACK_STEPS);
+    assert_true(passed <= LONG_TOKENS + SLACK_STEPS);
     for (uint32_t i = 0; i < LONG; i++)
+        client_free(&clients[i]);
+    cluster_await_clean();
+}
+
+/* All its threads stand still when this returns. */
+static void freeze(pid_t pid) {
+    siginfo_t info;
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED), 0);
+}
+
+/* Who has no room for those it has takes no more, slots or not: another worker may have room. */
+static void new_ones_go_where_there_is_room(void **state) {
+    static const char *const names[LONG] = {"full-0", "full-1", "full-2", "full-3"};
+    struct client full[LONG], clients[FRESH];
+    (void)state;
+    workers_replace(plenty, SUITE_MANY);
+    worker_stop(0);
+    cluster.opts.worker_env = little;
+    suite_worker_start(&cluster, 0);
+    freeze(cluster.workers[1].process.pid);
+    for (uint32_t i = 0; i < LONG; i++)
+        crowd_ask(&full[i], &long_request, names[i]);
+    WAIT_FOR(metric(0, waiting) > 0 && metric(0, taken) == LONG, WAIT_MS, "nobody is set back");
+    process_signal(&cluster.workers[1].process, SIGCONT);
+    for (uint32_t i = 0; i < FRESH; i++)
+        crowd_ask(&clients[i], &requests[i], "fresh");
+    WAIT_FOR(metric(0, taken) + metric(1, taken) == LONG + FRESH_GENERATIONS, WAIT_MS,
+             "not all are taken");
+    assert_true(metric(0, taken) == LONG);
+    for (uint32_t i = 0; i < LONG; i++)
+        crowd_join_same(&full[i], &long_recorded);
+    for (uint32_t i = 0; i < FRESH; i++)
+        crowd_join_same(&clients[i], &recorded[i]);
+    for (uint32_t i = 0; i < LONG; i++)
+        client_free(&full[i]);
+    for (uint32_t i = 0; i < FRESH; i++)
         client_free(&clients[i]);
     cluster_await_clean();
 }
@@ -153,8 +194,7 @@ static void a_worker_dies_with_some_set_back(void **state) {
     (void)state;
     workers_replace(little, SUITE_MANY);
     ask_all(clients, "dies");
-    WAIT_FOR(metric(0, preemptions) > 0 && metric(0, "fx_worker_waiting") > 0, WAIT_MS,
-             "nobody is set back");
+    WAIT_FOR(metric(0, preemptions) > 0 && metric(0, waiting) > 0, WAIT_MS, "nobody is set back");
     double before = metric(0, preemptions);
     process_signal(&victim->process, SIGKILL);
     assert_true(process_wait(&victim->process, WAIT_MS));
@@ -183,6 +223,7 @@ int main(void) {
         cmocka_unit_test(one_worker),
         cmocka_unit_test(the_oldest_never_waits),
         cmocka_unit_test(two_workers),
+        cmocka_unit_test(new_ones_go_where_there_is_room),
         cmocka_unit_test(a_worker_dies_with_some_set_back),
     };
     int failed = cluster_main("preempt", tests, FX_TEST_COUNT(tests), &opts);
