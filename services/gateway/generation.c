@@ -298,7 +298,7 @@ void gw_generation_set_id(struct gw_visit *visit, const fx_gen_id *id) {
     gw_answer_set(visit, fx_wall_ms() / 1000);
 }
 
-void gw_generation_draw_id(struct gw_visit *visit) {
+static void draw_id(struct gw_visit *visit) {
     fx_gen_id id;
     fx_random(id.bytes, sizeof id.bytes);
     gw_generation_set_id(visit, &id);
@@ -323,7 +323,7 @@ static FX_MUST bool prepare(struct gw_visit *visit, struct gw_problem *problem) 
         !gw_prompt_build(request, vocab, visit->model.context_max, &visit->prompt, problem))
         return false;
     visit->max_tokens = ceiling_of(visit);
-    gw_generation_draw_id(visit);
+    draw_id(visit);
     return gw_choices_open(visit, problem);
 }
 
@@ -340,6 +340,7 @@ static void on_taken(void *ctx, const struct gw_limit_state *state,
 }
 
 void gw_generation_attach(struct gw_visit *visit) {
+    visit->once.attached = true;
     submit_all(visit);
 }
 

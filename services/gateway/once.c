@@ -78,10 +78,14 @@ static void on_replaced(void *ctx, const redisReply *reply, const fx_error *err)
     gw_visit_unref(visit); /* the question's */
 }
 
-/* What came to nothing is tried anew, under an id of its own. */
+/* What came to nothing is tried anew, under an id that all who come for it at once arrive at. */
 static void begin_anew(struct gw_visit *visit) {
+    uint8_t next[FX_SHA256_BYTES];
+    fx_gen_id id;
     fx_error err = {0};
-    gw_generation_draw_id(visit);
+    fx_sha256((fx_span){visit->id.bytes, FX_GEN_ID_BYTES}, next);
+    memcpy(id.bytes, next, FX_GEN_ID_BYTES);
+    gw_generation_set_id(visit, &id);
     gw_visit_ref(visit); /* the question's */
     if (!record_set(visit, "XX", on_replaced, &err)) on_replaced(visit, NULL, &err);
 }
@@ -171,7 +175,9 @@ static const struct gw_front nobody = {
     .refuse = nothing_refuse, .begin = nothing, .tokens = nobody_tokens, .fail = nobody_fail};
 
 bool gw_once_left(struct gw_visit *visit) {
-    if (!visit->once.asked || !visit->listed) return false;
+    if (!visit->once.asked || visit->once.attached || !gw_generation_pending(visit)) return false;
     visit->front = &nobody;
+    visit->alone = true;
+    gw_unread_taken(visit); /* it need not wait any more; perhaps this was its end */
     return true;
 }

@@ -104,7 +104,7 @@ void gw_visit_gone(struct gw_visit *visit) {
     gw_models_leave(visit->gateway->models, &visit->waiter);
     gw_telemetry_left(visit);
     if (gw_once_left(visit)) return;
-    visit->keeps = visit->rejoin != NULL;
+    visit->keeps = visit->rejoin || visit->once.attached; /* not its to cancel */
     if (gw_generation_pending(visit)) visit->hold.counts = true;
     gw_generation_gone(visit);
     gw_visit_unref(visit);

@@ -247,7 +247,8 @@ static void rpc_tokens(struct gw_choice *choice, fx_span text, const char *reaso
         text.len = 0;
         gw_logprobs_clear(&choice->logprobs);
     }
-    if (!gw_rpc_part_add(choice, text) || unread(visit) > GW_RPC_UNREAD_MAX) {
+    bool fits = gw_rpc_part_add(choice, text) && unread(visit) <= GW_RPC_UNREAD_MAX;
+    if (!fits && !problem) { /* with one it ends anyway */
         slow_cut(visit);
         return;
     }

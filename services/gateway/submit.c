@@ -265,10 +265,12 @@ bool gw_submits_open(struct gateway *gateway, struct gw_submits **out, fx_error 
 }
 
 void gw_submits_drop(struct gw_submits *submits) {
+    static const struct fx_client_result closing = {.code = FX_FAILED_PRECONDITION,
+                                                    .text = "the gateway closes"};
     struct gw_submission *submission;
     while (submits && (submission = TAILQ_FIRST(&submits->waiting))) {
         TAILQ_REMOVE(&submits->waiting, submission, entry);
-        drop(submission);
+        gw_submission_end(submission, &closing, NULL);
     }
 }
 

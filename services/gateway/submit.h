@@ -16,7 +16,7 @@ enum {
 
 /** @own caller, gw_submits_free @err RESOURCE_EXHAUSTED */
 FX_MUST bool gw_submits_open(struct gateway *gateway, struct gw_submits **out, fx_error *err);
-/** Forgets what was not sent; its clients are gone. Before the scheduler's client is freed. */
+/** Ends what was not sent. Before the scheduler's client is freed. */
 void gw_submits_drop(struct gw_submits *submits);
 /** After that. NULL is fine. */
 void gw_submits_free(struct gw_submits *submits);

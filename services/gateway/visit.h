@@ -93,6 +93,7 @@ struct gw_choice {
 /** What a request with an Idempotency-Key is known by. */
 struct gw_once {
     bool asked;
+    bool attached; /* to an answer that another request began, and is charged for */
     uint8_t key[FX_SHA256_BYTES], body[FX_SHA256_BYTES];
 };
 
@@ -128,6 +129,7 @@ struct gw_visit {
     struct gw_rejoin *rejoin; /* not NULL: came back for an answer; see rejoin.h */
     struct gw_once once;
     bool keeps;                /* goes on when the client leaves: it may come back */
+    bool alone;                /* the client left, and it is followed to its end: see once.c */
     uint32_t max_tokens;       /* of each choice */
     struct gw_choice *choices; /* [choice_count]; NULL: no generation yet */
     uint32_t choice_count;
@@ -154,9 +156,9 @@ struct gw_route {
     void (*serve)(struct gw_visit *visit);
 };
 
-/** Is anybody there to be answered? */
+/** Is anybody there to be answered, or does it go on without? */
 static inline bool gw_visit_here(const struct gw_visit *visit) {
-    return visit->call || (visit->rpc && visit->rpc->call);
+    return visit->call || (visit->rpc && visit->rpc->call) || visit->alone;
 }
 void gw_visit_ref(struct gw_visit *visit);
 void gw_visit_unref(struct gw_visit *visit);
@@ -202,8 +204,8 @@ FX_MUST bool gw_once_read(struct gw_visit *visit, fx_span key, fx_span body,
                           struct gw_problem *problem);
 /** Finds out whether it came before, then admits it, attaches to what it began, or refuses. */
 void gw_once_claim(struct gw_visit *visit);
-/** The client left. True: it is followed to its end without one, and keeps the call's reference
- *  until then: the client may come back, and it is charged for all of it. */
+/** The client left. True: what it began is followed to its end without one, and keeps the call's
+ *  reference until then: the client may come back, and it is charged for all of it. */
 bool gw_once_left(struct gw_visit *visit);
 /* token_routes.c */
 void gw_serve_tokenize(struct gw_visit *visit);
@@ -222,7 +224,6 @@ void gw_serve_generation(struct gw_visit *visit);
 FX_MUST bool gw_choices_open(struct gw_visit *visit, struct gw_problem *problem);
 /** Another id for it than was drawn; before it is submitted. */
 void gw_generation_set_id(struct gw_visit *visit, const fx_gen_id *id);
-void gw_generation_draw_id(struct gw_visit *visit);
 /** Takes what the rate limits ask for and submits it. */
 void gw_generation_admit(struct gw_visit *visit);
 /** Submits what the queue has already: its log is followed from the beginning. */

@@ -72,6 +72,7 @@ struct stage {
     atomic_int submit_good; /* submits that succeed before submit_code holds */
     atomic_int hide_model, show_other;
     atomic_int old_scheduler, submit_calls; /* without SubmitGenerations; calls of it */
+    atomic_int hold_submits;                /* calls of it wait */
     struct stage_limits key_limits, tenant_limits;
     atomic_ullong idle_ms; /* when running last became 0 */
 };
@@ -95,8 +96,12 @@ void stage__worker_event(void *stage, enum fx_work_event event, const fx_gen_id 
 /* -- a raw client -- */
 
 int stage_connect(const struct stage *stage);
+/** With little room of its own, so that it is noticed soon when it does not read. */
+int stage_connect_narrow(const struct stage *stage);
 /** POST of JSON with the good key. */
 void stage_post(int fd, const char *path, const char *json);
+/** The same of a chat with an Idempotency-Key, on a connection of its own. */
+void stage_post_once(int fd, const char *key, const char *json);
 /** The answer to one request on a connection of its own: head and body, NUL-terminated. */
 char *stage_ask(const struct stage *stage, const char *path, const char *json);
 char *stage_get(const struct stage *stage, const char *path, const char *headers);

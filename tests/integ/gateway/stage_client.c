@@ -10,6 +10,16 @@ int stage_connect(const struct stage *stage) {
     return fd;
 }
 
+int stage_connect_narrow(const struct stage *stage) {
+    struct sockaddr_in in = {.sin_family = AF_INET,
+                             .sin_port = htons(gw_process_port(stage->process)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int bytes = 4096, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof in), 0);
+    return fd;
+}
+
 void stage_post(int fd, const char *path, const char *json) {
     char head[512];
     (void)snprintf(head, sizeof head,
@@ -30,6 +40,17 @@ static char *ask(const struct stage *stage, const char *head, const char *body) 
     close(fd);
     if (!closed) fail_msg("no end: %s", answer);
     return answer;
+}
+
+void stage_post_once(int fd, const char *key, const char *json) {
+    char head[512];
+    (void)snprintf(head, sizeof head,
+                   "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                   "Authorization: Bearer " STAGE_KEY "\r\n"
+                   "Idempotency-Key: %s\r\nContent-Length: %zu\r\n\r\n",
+                   key, strlen(json));
+    wire_say(fd, head);
+    wire_say(fd, json);
 }
 
 char *stage_ask(const struct stage *stage, const char *path, const char *json) {

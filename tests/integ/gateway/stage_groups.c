@@ -109,6 +109,8 @@ static void submit_on_loop(void *user) {
 void stage__submit_generations(fx_call *call, const void *message, void *context) {
     struct stage *stage = context;
     stage->submit_calls++;
+    while (stage->hold_submits)
+        usleep(1000);
     if (stage->old_scheduler) {
         fx_call_fail(call, FX_UNIMPLEMENTED, "unknown method");
         return;

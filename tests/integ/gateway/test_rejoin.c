@@ -338,20 +338,10 @@ static void test_other_tenant(void **state) {
 
 /* -- a POST that comes twice -- */
 
-static void post_once(int fd, const char *key, const char *json) {
-    char head[512];
-    (void)snprintf(head, sizeof head,
-                   "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" KEY
-                   "Idempotency-Key: %s\r\nContent-Length: %zu\r\n\r\n",
-                   key, strlen(json));
-    wire_say(fd, head);
-    wire_say(fd, json);
-}
-
 static char *ask_once(struct stage *stage, const char *key, const char *json) {
     bool closed;
     int fd = stage_connect(stage);
-    post_once(fd, key, json);
+    stage_post_once(fd, key, json);
     char *answer = wire_read(fd, NULL, &closed);
     close(fd);
     return answer;
@@ -385,13 +375,13 @@ static void test_once_leaves(void **state) {
     bool closed;
     stage_say(stage, (struct stage_script){"0123456789", 10, 0, 40, 1, FX_FINISH_STOP, NULL});
     int fd = stage_connect(stage), cancelled = stage->cancelled;
-    post_once(fd, "left", CHAT(""));
+    stage_post_once(fd, "left", CHAT(""));
     assert_true(stage_wait(&stage->running, 1));
     close(fd);
     usleep(60000);
     assert_int_equal(stage->running, 1);
     fd = stage_connect(stage);
-    post_once(fd, "left", CHAT(""));
+    stage_post_once(fd, "left", CHAT(""));
     char *answer = wire_read(fd, NULL, &closed);
     assert_non_null(strstr(answer, "\"content\":\"0123456789\""));
     free(answer);

@@ -22,17 +22,6 @@ static void gateway_reopen(struct stage *stage, uint32_t unread_ms) {
     stage->beat_ms = 0;
 }
 
-/* With little room of its own, so that it is noticed soon when it does not read. */
-static int connect_narrow(struct stage *stage) {
-    struct sockaddr_in in = {.sin_family = AF_INET,
-                             .sin_port = htons(gw_process_port(stage->process)),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int bytes = 4096, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes), 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof in), 0);
-    return fd;
-}
-
 static bool wait_for(atomic_ullong *counter, unsigned long long want) {
     for (int i = 0; i < 5000 && *counter != want; i++)
         usleep(1000);
@@ -107,7 +96,7 @@ static void test_fifty_and_ten(void **state) {
     struct gw_metrics *metrics = &stage->gateway->metrics;
     stage_say(stage, (struct stage_script){NULL, 0, 0, EVERY_MS, 1, FX_FINISH_LENGTH, NULL});
     for (int i = 0; i < STOPPED; i++) {
-        stopped[i] = connect_narrow(stage);
+        stopped[i] = stage_connect_narrow(stage);
         stage_post(stopped[i], "/v1/chat/completions", BULKY);
     }
     assert_true(wait_for(&metrics->unread, STOPPED));
@@ -141,7 +130,7 @@ static void test_reads_again(void **state) {
     gateway_reopen(stage, 20000);
     struct gw_metrics *metrics = &stage->gateway->metrics;
     stage_say(stage, (struct stage_script){NULL, 0, 0, 4, 1, FX_FINISH_LENGTH, NULL});
-    reader.fd = connect_narrow(stage);
+    reader.fd = stage_connect_narrow(stage);
     stage_post(reader.fd, "/v1/chat/completions", BULKY);
     assert_true(wait_for(&metrics->unread, 1));
     assert_true(stage_wait(&stage->running, 0)); /* it ended meanwhile */
