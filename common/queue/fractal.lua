@@ -89,7 +89,8 @@ local function virtual_time(meta)
 end
 
 -- Charges a tenant `delta` of virtual time. Back behind the present only one that waits: it would
--- have been served meanwhile. fx2_submit does not say since when it does.
+-- have been served meanwhile. fx2_submit does not say since when it does, and fx2_dispatch leaves what
+-- was said.
 local function charge(k, tenant, delta)
   local v = virtual_time(k.meta)
   local start = call('ZSCORE', k.tenants, tenant)

@@ -16,7 +16,7 @@ enum {
     PROMPT = 16,
     TOKENS_MIN = 32,
     TOKENS_MAX = 63,
-    LONG = 900, /* tokens of one that holds its slot */
+    LONG = 300, /* tokens of one that holds its slot */
     TRIES = 11,
     FREE_STEPS = 2,   /* the one that runs, and the one with the prompt */
     SLACK_STEPS = 32, /* until the scheduler has it, and until we have read the counter */

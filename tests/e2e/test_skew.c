@@ -2,7 +2,7 @@
  * answer is the one that all new ones give, and nothing is left behind. */
 #include <hiredis/hiredis.h>
 #include <signal.h>
-#include "tests/chaos/crowd.h"
+#include "tests/chaos/rolling.h"
 
 enum {
     MADE = 8, /* requests of the chaos clients */
@@ -118,6 +118,48 @@ static void check_status(const struct client *client) {
     assert_string_equal(json_string_value(json_object_get(answer.json, "status")), "finished");
 }
 
+/* -- what is shared under one name is the same -- */
+
+static const char *const libraries[] = {"common/queue/fractal.lua", "services/gateway/limits.lua",
+                                        "services/tenant/tenant.lua"};
+
+static char *file_text(const char *folder, const char *name) {
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "r");
+    if (!file) fail_msg("no %s", path);
+    char *text = NULL;
+    size_t cap = 0;
+    assert_true(getdelim(&text, &cap, 0, file) > 0);
+    (void)fclose(file);
+    return text;
+}
+
+/* Two versions would replace each other's functions in Redis for ever. */
+static void a_library_of_the_same_name_is_the_same(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < FX_TEST_COUNT(libraries); i++) {
+        auto_text ours = file_text(FX_SOURCE_DIR, libraries[i]);
+        auto_text theirs = file_text(previous, libraries[i]);
+        size_t name = strcspn(ours, "\n");
+        assert_int_equal(strncmp(ours, "#!lua name=", 11), 0);
+        if (strncmp(ours, theirs, name + 1) == 0) assert_string_equal(ours, theirs);
+    }
+}
+
+/* Redis has what services of that version loaded. */
+static void assert_loaded(const char *folder) {
+    redisContext *redis = redisConnectUnix(cluster.redis.socket);
+    auto_text text = file_text(folder, libraries[0]);
+    const char *name = strchr(text, '=') + 1;
+    assert_true(redis && !redis->err);
+    redisReply *reply =
+        redisCommand(redis, "FUNCTION LIST LIBRARYNAME %b", name, strcspn(name, "\n"));
+    assert_true(reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 1);
+    freeReplyObject(reply);
+    redisFree(redis);
+}
+
 /* -- fleets -- */
 
 static const struct fleet {
@@ -160,6 +202,8 @@ static void any_service_may_be_old(void **state) {
     crowd_record(recorded, requests, REQUESTS, REQUESTS);
     for (uint32_t i = 0; i < FX_TEST_COUNT(fleets); i++)
         check_fleet(&fleets[i], i);
+    assert_loaded(FX_SOURCE_DIR);
+    assert_loaded(previous);
 }
 
 /* -- one version goes on with the other's work -- */
@@ -242,32 +286,23 @@ static void either_goes_on_with_the_others_work(void **state) {
         check_handover(&handovers[i], i);
 }
 
-/* -- what is shared under one name is the same -- */
+/* -- an upgrade, and the way back -- */
 
-static char *file_text(const char *folder, const char *name) {
-    char path[512];
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "r");
-    if (!file) fail_msg("no %s", path);
-    char *text = NULL;
-    size_t cap = 0;
-    assert_true(getdelim(&text, &cap, 0, file) > 0);
-    (void)fclose(file);
-    return text;
+/* One by one, in the order of starting: workers after schedulers, gateways last. */
+static void replace_all(const char *run, const char *bin) {
+    struct service *service;
+    rolling_begin(run, requests, recorded, REQUESTS);
+    for (uint32_t i = 0; (service = suite_service(&cluster, i)); i++)
+        rolling_replace(service, bin);
+    (void)rolling_end();
 }
 
-/* Two versions would replace each other's functions in Redis for ever. */
-static void a_library_of_the_same_name_is_the_same(void **state) {
-    static const char *const files[] = {"common/queue/fractal.lua", "services/gateway/limits.lua",
-                                        "services/tenant/tenant.lua"};
+static void an_upgrade_under_load_loses_nothing(void **state) {
     (void)state;
-    for (uint32_t i = 0; i < FX_TEST_COUNT(files); i++) {
-        auto_text ours = file_text(FX_SOURCE_DIR, files[i]);
-        auto_text theirs = file_text(previous, files[i]);
-        size_t name = strcspn(ours, "\n");
-        assert_int_equal(strncmp(ours, "#!lua name=", 11), 0);
-        if (strncmp(ours, theirs, name + 1) == 0) assert_string_equal(ours, theirs);
-    }
+    fleet_set(ALL);
+    replace_all("upgrade", NULL);
+    replace_all("downgrade", previous_bin);
+    old_now = ALL;
 }
 
 int main(int argc, char **argv) {
@@ -275,6 +310,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_library_of_the_same_name_is_the_same),
         cmocka_unit_test(any_service_may_be_old),
         cmocka_unit_test(either_goes_on_with_the_others_work),
+        cmocka_unit_test(an_upgrade_under_load_loses_nothing),
     };
     if (argc != 2) {
         (void)fprintf(stderr, "usage: previous.sh %s\n", argv[0]);
