@@ -43,6 +43,7 @@ fx_add_e2e(hang_up 180)
 fx_add_e2e(preempt 240 fx_test_chaos)
 fx_add_e2e(cancel 240 fx_test_chaos fx_rpc)
 target_sources(e2e_test_cancel PRIVATE e2e/canceller.c)
+fx_add_e2e(outages 180 fx_test_chaos)
 
 # Restarts under load; this version's services beside those of the one before it.
 fx_add_e2e(rolling 120 fx_test_chaos)

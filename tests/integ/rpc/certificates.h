@@ -5,7 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Two authorities; a server and a client certificate of the first, a client's of the second. */
+/* Two authorities; certificates of a server and of clients of the first, one of which is over, a
+ * client's of the second. */
 static const char make_certificates[] =
     "set -e; cd \"$0\"; exec >/dev/null 2>&1\n"
     "for ca in ca other; do openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes "
@@ -13,10 +14,11 @@ static const char make_certificates[] =
     "issue() { openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout $1.key "
     "-out $1.csr -subj /CN=$1; echo \"$3\" > $1.ext; openssl x509 -req -in $1.csr -CA $2.pem "
     "-CAkey "
-    "$2.key -CAcreateserial -out $1.pem -days 2 -extfile $1.ext; }\n"
+    "$2.key -CAcreateserial -out $1.pem -days ${4:-2} -extfile $1.ext; }\n"
     "issue server ca subjectAltName=DNS:localhost,IP:127.0.0.1\n"
     "issue worker ca subjectAltName=DNS:worker-7.fractal\n"
     "issue plain ca basicConstraints=CA:FALSE\n"
+    "issue expired ca subjectAltName=DNS:worker-7.fractal -1\n"
     "issue stranger other subjectAltName=DNS:worker-7.fractal\n";
 
 /* Runs a script with one argument; its exit status. What it says goes to `out`. A new program, so

@@ -78,6 +78,14 @@ static void test_wrong_authority(void **state) {
     assert_int_equal(call_as(fixture, tls, NULL, text), FX_UNAVAILABLE);
 }
 
+static void test_expired(void **state) {
+    struct fixture *fixture = *state;
+    char text[256];
+    struct fx_tls tls = {path(fixture, "ca.pem"), path(fixture, "expired.pem"),
+                         path(fixture, "expired.key")};
+    assert_int_equal(call_as(fixture, tls, NULL, text), FX_UNAVAILABLE);
+}
+
 /* The client trusts another authority than the server's. */
 static void test_untrusted_server(void **state) {
     struct fixture *fixture = *state;
@@ -142,6 +150,7 @@ int main(void) {
         cmocka_unit_test(test_san),
         cmocka_unit_test(test_cn),
         cmocka_unit_test(test_wrong_authority),
+        cmocka_unit_test(test_expired),
         cmocka_unit_test(test_untrusted_server),
         cmocka_unit_test(test_wrong_name),
         cmocka_unit_test(test_plaintext_client),
