@@ -242,6 +242,10 @@ static void events_found(struct gw_visit *visit) {
         gw_visit_refuse(visit, &problem);
         return;
     }
+    if (visit->http->method == FX_HTTP_HEAD) {
+        gw_visit_stream_head(visit);
+        return;
+    }
     visit->request.stream = true;
     visit->request.include_usage =
         fx_span_eq_str(query_find(visit->http->query, "include_usage"), "true");

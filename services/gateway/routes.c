@@ -6,43 +6,28 @@
 #include "services/gateway/process.h"
 #include "services/gateway/telemetry.h"
 
+#define GET(...)                                                                                   \
+    { .method = FX_HTTP_GET, __VA_ARGS__ }
+#define POST(...)                                                                                  \
+    { .method = FX_HTTP_POST, __VA_ARGS__ }
 static const struct gw_route routes[] = {
-    {.path = {"v1", "chat", "completions"},
-     .path_len = 3,
-     .method = FX_HTTP_POST,
-     .kind = GW_CHAT,
-     .shape = &gw_chat_shape,
-     .serve = gw_serve_generation},
-    {.path = {"v1", "completions"},
-     .path_len = 2,
-     .method = FX_HTTP_POST,
-     .kind = GW_COMPLETION,
-     .shape = &gw_completion_shape,
-     .serve = gw_serve_generation},
-    {.path = {"tokenize"},
-     .path_len = 1,
-     .method = FX_HTTP_POST,
-     .kind = GW_TOKENIZE,
-     .serve = gw_serve_tokenize},
-    {.path = {"detokenize"},
-     .path_len = 1,
-     .method = FX_HTTP_POST,
-     .kind = GW_DETOKENIZE,
-     .serve = gw_serve_detokenize},
-    {.path = {"v1", "generations", "*"},                       .path_len = 3,                                                                                          .serve = gw_serve_status                                                                                                                                                                            },
-    {.path = {"v1", "generations", "*", "events"},                                            .path_len = 4,                                                                   .serve = gw_serve_events                                                                                                                         },
-    {.path = {"v1", "generations", "*", "cancel"},
-     .path_len = 4,
-     .method = FX_HTTP_POST,
-     .serve = gw_serve_cancel                                                                                                                                                                                                                                                                                                        },
-    {.path = {"v1", "models"},                                .path_len = 2,                                                                                 .serve = gw_serve_models                                                                                                                                                                          },
-    {.path = {"v1", "models"},.path_len = 2,.has_name = true,.serve = gw_serve_model                                                                                                                                 },
-    {.path = {"v1", "telemetry"},                            .path_len = 2,                                                                                                              .by_ticket = true,                                                                                                                                                                                                                                                                                                                                         .serve = gw_serve_telemetry},
-    {.path = {"v1", "telemetry", "tickets"},
-     .path_len = 3,
-     .method = FX_HTTP_POST,
-     .serve = gw_serve_ticket},
+    POST(.path = {"v1", "chat", "completions"}, .path_len = 3, .kind = GW_CHAT,
+         .shape = &gw_chat_shape, .serve = gw_serve_generation),
+    POST(.path = {"v1", "completions"}, .path_len = 2, .kind = GW_COMPLETION,
+         .shape = &gw_completion_shape, .serve = gw_serve_generation),
+    POST(.path = {"tokenize"}, .path_len = 1, .kind = GW_TOKENIZE, .serve = gw_serve_tokenize),
+    POST(.path = {"detokenize"}, .path_len = 1, .kind = GW_DETOKENIZE,
+         .serve = gw_serve_detokenize),
+    GET(.path = {"v1", "generations", "*"}, .path_len = 3, .serve = gw_serve_status),
+    GET(.path = {"v1", "generations", "*", "events"}, .path_len = 4, .serve = gw_serve_events),
+    POST(.path = {"v1", "generations", "*", "cancel"}, .path_len = 4, .serve = gw_serve_cancel),
+    GET(.path = {"v1", "models"}, .path_len = 2, .serve = gw_serve_models),
+    GET(.path = {"v1", "models"}, .path_len = 2, .has_name = true, .serve = gw_serve_model),
+    GET(.path = {"v1", "telemetry"}, .path_len = 2, .by_ticket = true, .serve = gw_serve_telemetry),
+    POST(.path = {"v1", "telemetry", "tickets"}, .path_len = 3, .serve = gw_serve_ticket),
 };
+#undef GET
+#undef POST
 
 static bool is_any(const char *segment) {
     return strcmp(segment, "*") == 0;
@@ -87,28 +72,7 @@ static FX_MUST bool name_read(struct gw_visit *visit, const struct fx_http_reque
     return gw_refuse(problem, GW_NO_ROUTE, NULL, "nothing has so long a name");
 }
 
-/* -- life -- */
-
-void gw_visit_ref(struct gw_visit *visit) {
-    visit->refs++;
-}
-
-void gw_visit_unref(struct gw_visit *visit) {
-    if (--visit->refs) return;
-    if (!visit->rpc) visit->gateway->visit_count--;
-    gw_generation_done(visit);
-    free(visit);
-}
-
-void gw_visit_gone(struct gw_visit *visit) {
-    gw_models_leave(visit->gateway->models, &visit->waiter);
-    gw_telemetry_left(visit);
-    if (gw_once_left(visit)) return;
-    visit->keeps = visit->rejoin || visit->once.attached; /* not its to cancel */
-    if (gw_generation_pending(visit)) visit->hold.counts = true;
-    gw_generation_gone(visit);
-    gw_visit_unref(visit);
-}
+/* -- answers -- */
 
 static void on_gone(void *ctx) {
     struct gw_visit *visit = ctx;
@@ -178,15 +142,24 @@ void gw_visit_refuse(struct gw_visit *visit, const struct gw_problem *problem) {
     gw_limits_look(visit->gateway->limits, &visit->who, on_looked, refusing);
 }
 
-void gw_visit_reply(struct gw_visit *visit, fx_span json) {
+static void reply(struct gw_visit *visit, const char *content_type, fx_span body) {
     struct gw_headers headers;
     if (!visit->call) return;
     gw_visit_headers(visit, &headers);
     fx_http_reply(call_take(visit), &(struct fx_http_reply){.status = 200,
-                                                            .body = json,
+                                                            .content_type = content_type,
+                                                            .body = body,
                                                             .headers = headers.at,
                                                             .header_count = headers.count});
     gw_visit_unref(visit);
+}
+
+void gw_visit_reply(struct gw_visit *visit, fx_span json) {
+    reply(visit, NULL, json);
+}
+
+void gw_visit_stream_head(struct gw_visit *visit) {
+    reply(visit, "text/event-stream; charset=utf-8", (fx_span){NULL, 0});
 }
 
 void gw_visit_reply_written(struct gw_visit *visit, void (*write)(const void *what, fx_buf *out),

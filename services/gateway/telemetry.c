@@ -240,20 +240,12 @@ static FX_MUST bool listener_add(struct gw_telemetry *telemetry, struct gw_visit
     return true;
 }
 
-static void head_reply(struct gw_visit *visit) {
-    fx_http_call *call = visit->call;
-    visit->call = NULL;
-    fx_http_reply(call, &(struct fx_http_reply){
-                            .status = 200, .content_type = "text/event-stream; charset=utf-8"});
-    gw_visit_unref(visit);
-}
-
 void gw_serve_telemetry(struct gw_visit *visit) {
     struct gw_telemetry *telemetry = visit->gateway->telemetry;
     struct gw_headers headers;
     struct gw_problem problem;
     if (visit->http->method == FX_HTTP_HEAD) {
-        head_reply(visit);
+        gw_visit_stream_head(visit);
         return;
     }
     if (!listener_add(telemetry, visit, &problem)) {

@@ -160,6 +160,7 @@ struct gw_route {
 static inline bool gw_visit_here(const struct gw_visit *visit) {
     return visit->call || (visit->rpc && visit->rpc->call) || visit->alone;
 }
+/* visit.c */
 void gw_visit_ref(struct gw_visit *visit);
 void gw_visit_unref(struct gw_visit *visit);
 /** Answers with an error and gives the call's reference back, at once or when the rate limits have
@@ -178,6 +179,8 @@ void gw_visit_reply(struct gw_visit *visit, fx_span json);
 /** The same of JSON that `write` writes of `what`: once to measure, then for good. */
 void gw_visit_reply_written(struct gw_visit *visit, void (*write)(const void *what, fx_buf *out),
                             const void *what);
+/** Answers the HEAD of what a GET streams, as gw_visit_reply. */
+void gw_visit_stream_head(struct gw_visit *visit);
 /** Ends the open stream and gives the call's reference back. */
 void gw_visit_stream_end(struct gw_visit *visit);
 

@@ -314,6 +314,27 @@ static void test_refusals(void **state) {
     free(answer);
 }
 
+/* The head of its events, and nothing behind it. */
+static void test_head(void **state) {
+    static struct seen whole;
+    struct stage *stage = *state;
+    bool closed;
+    char head[512];
+    post(stage, CHAT(STREAM), &whole);
+    (void)snprintf(head, sizeof head,
+                   "HEAD /v1/generations/%s/events HTTP/1.1\r\nHost: x\r\n" KEY
+                   "Connection: close\r\n\r\n",
+                   whole.id);
+    int fd = stage_connect(stage);
+    wire_say(fd, head);
+    char *answer = wire_read(fd, NULL, &closed);
+    assert_int_equal(wire_status(answer), 200);
+    assert_non_null(strstr(answer, "content-type: text/event-stream"));
+    assert_string_equal(strstr(answer, "\r\n\r\n"), "\r\n\r\n");
+    free(answer);
+    close(fd);
+}
+
 /* Another tenant's answer is none. */
 static void test_other_tenant(void **state) {
     static struct seen whole;
@@ -419,6 +440,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_status, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_cancel, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_refusals, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(test_head, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_other_tenant, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_once, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_once_leaves, stage_setup, stage_teardown),

@@ -1,0 +1,25 @@
+/* How long a visit lives: until its call has ended and no question of its is under way. */
+#include "services/gateway/visit.h"
+#include "common/base/heap.h"
+#include "services/gateway/telemetry.h"
+
+void gw_visit_ref(struct gw_visit *visit) {
+    visit->refs++;
+}
+
+void gw_visit_unref(struct gw_visit *visit) {
+    if (--visit->refs) return;
+    if (!visit->rpc) visit->gateway->visit_count--;
+    gw_generation_done(visit);
+    free(visit);
+}
+
+void gw_visit_gone(struct gw_visit *visit) {
+    gw_models_leave(visit->gateway->models, &visit->waiter);
+    gw_telemetry_left(visit);
+    if (gw_once_left(visit)) return;
+    visit->keeps = visit->rejoin || visit->once.attached; /* not its to cancel */
+    if (gw_generation_pending(visit)) visit->hold.counts = true;
+    gw_generation_gone(visit);
+    gw_visit_unref(visit);
+}
