@@ -7,8 +7,8 @@
 enum {
     MADE = 8, /* requests of the chaos clients */
     REQUESTS = 12,
-    HUNG_UP = 3,    /* chunks before a client hangs up */
-    KILLED_AT = 24, /* appends of the worker that dies */
+    HUNG_UP = 3,   /* chunks before a client hangs up */
+    KILLED_AT = 6, /* appends of the worker that dies; each may bring many tokens */
     STEP_MS = 20000,
     LINE_MAX_BYTES = 256,
 };
@@ -267,8 +267,10 @@ static void check_handover(const struct handover *handover, uint32_t index) {
                                                           .nth = KILLED_AT,
                                                           .pid = worker->process.pid,
                                                           .signal = SIGKILL});
+    process_signal(&heir->process, SIGSTOP); /* it has nothing yet, and takes nothing */
     ask_all(run);
     kill_first_ones();
+    process_signal(&heir->process, SIGCONT);
     join_all();
     double after = service_metric(heir, resumed);
     start_again(&cluster.schedulers[0]);
