@@ -18,6 +18,7 @@ int main(int argc, char **argv) {
         fx_rule_shape(&tree);
         fx_rule_listed(&tree);
         fx_rule_docs(&tree);
+        fx_rule_named(&tree);
         (void)printf("tidy: %zu files, %zu findings\n", tree.count, tree.findings);
         ok = tree.findings == 0;
     }

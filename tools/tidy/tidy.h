@@ -47,3 +47,4 @@ void fx_rule_numerics(struct fx_tree *tree);
 void fx_rule_shape(struct fx_tree *tree);
 void fx_rule_listed(struct fx_tree *tree);
 void fx_rule_docs(struct fx_tree *tree);
+void fx_rule_named(struct fx_tree *tree);
