@@ -400,6 +400,7 @@ local function pull(keys, args)
       pass_on(k, id, keys[at])
     end
   end
+  skip_tombstones(k)
   if next(passed) then trim(k) end
   return {more, taken}
 end
@@ -653,6 +654,7 @@ local function restore(keys, args)
   lease(k, id, now_ms(), args[5])
   call('HSET', k.gen, 'state', RUNNING, 'epoch', epoch, 'owner', args[3], 'pnum', args[4],
     'pn', g.n, 'entry', 0, 'charged', g.prompt + g.expected)
+  call('HDEL', k.gen, 'given')
   trim(k)
   return written(OK, g)
 end
