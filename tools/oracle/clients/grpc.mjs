@@ -101,6 +101,7 @@ const question = {
   sampling: { temperature: 0 },
   messages: [{ role: 'user', content: 'It is a truth' }],
 };
+const long = { ...question, max_tokens: 900, sampling: { ignore_eos: true } };
 const unary = (client, method, request, given = metadata) =>
   new Promise((resolve, reject) => {
     client[method](request, given, (error, reply) => (error ? reject(error) : resolve(reply)));
@@ -152,7 +153,7 @@ await row('the same idempotency-key, the same answer', async () => {
   assert.equal(text(first), text(second));
 });
 await row('CancelGeneration', async () => {
-  const call = api.Chat({ ...question, max_tokens: 400, sampling: { temperature: 1 } }, metadata);
+  const call = api.Chat(long, metadata);
   call.once('data', ({ id }) => unary(api, 'CancelGeneration', { id }).catch(() => call.cancel()));
   const { error } = await collect(call);
   assert.equal(error?.code, grpc.status.ABORTED);
@@ -219,7 +220,6 @@ await row('a message of 5 MB', async () => {
   return error.details;
 });
 await row('a deadline of 50 ms', async () => {
-  const long = { ...question, max_tokens: 400, sampling: { temperature: 1 } };
   const begun = Date.now();
   const { error } = await collect(api.Chat(long, metadata, { deadline: begun + 50 }));
   assert.equal(error.code, grpc.status.DEADLINE_EXCEEDED);
@@ -227,7 +227,7 @@ await row('a deadline of 50 ms', async () => {
   await quiet();
 });
 await row('a cancel in the middle', async () => {
-  const call = api.Chat({ ...question, max_tokens: 400, sampling: { temperature: 1 } }, metadata);
+  const call = api.Chat(long, metadata);
   call.on('data', (piece) => piece.tokens >= 2 && call.cancel());
   const { pieces, error } = await collect(call);
   assert.equal(error?.code, grpc.status.CANCELLED);
