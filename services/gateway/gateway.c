@@ -269,10 +269,10 @@ void gateway_close(struct gateway *gateway) {
     if (!gateway->loop) return;
     if (gateway->tick) event_free(gateway->tick);
     fx_http_server_free(gateway->server); /* its clients are gone: cancels go out */
-    gateway_drain_end(gateway);           /* and what goes on without them */
     fx_client_free(gateway->tenant);
     gw_submits_drop(gateway->submits);
     fx_client_free(gateway->scheduler);
+    gateway_drain_end(gateway); /* what goes on without a client */
     gw_submits_free(gateway->submits);
     fx_client_free(gateway->slicer);
     gw_auth_free(gateway->auth);

@@ -332,6 +332,7 @@ static void on_taken(void *ctx, const struct gw_limit_state *state,
     struct gw_visit *visit = ctx;
     visit->looked = true;
     visit->limits = *state;
+    visit->once.attached = !visit->hold.limits;
     if (problem)
         gw_visit_refuse(visit, problem);
     else if (gw_visit_here(visit))

@@ -184,7 +184,8 @@ static void on_answer(void *ctx, const redisReply *reply, const fx_error *err) {
     state = (struct gw_limit_state){true, bucket_read(reply, 4), bucket_read(reply, 7)};
     bool ok = fx_span_eq_str(fx_redis_span(reply->element[0]), "ok");
     if (!ok) refused(asking, reply, &problem);
-    if (ok && asking->hold) hold_begin(asking->hold, asking->limits);
+    bool ours = ok && !integer(reply, 3);
+    if (ours && asking->hold) hold_begin(asking->hold, asking->limits);
     answer(asking, &state, ok ? NULL : &problem);
 }
 

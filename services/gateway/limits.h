@@ -64,7 +64,8 @@ uint32_t gw_limits_ceiling(const struct gw_identity *who, uint32_t prompt, uint3
 typedef void (*gw_limits_done)(void *ctx, const struct gw_limit_state *state,
                                const struct gw_problem *problem);
 /** Takes one request and `tokens` for generation `id`. `hold` and `who` must live until `done`, and
- *  then until gw_limits_end. */
+ *  then until gw_limits_end. Where another request has taken them for the same generation it is the
+ *  one that is charged: `hold` stays empty. */
 void gw_limits_take(struct gw_limits *limits, struct gw_hold *hold, const struct gw_identity *who,
                     const fx_gen_id *id, uint32_t tokens, gw_limits_done done, void *ctx);
 /** How full the buckets are. */

@@ -146,11 +146,14 @@ end
 
 -- ARGV 3: 1 = take, 0 = only look; 4: tokens to reserve; 5: nothing. All scopes take it or none.
 -- {status, wait in ms, the limit met, its scope, requests: limit, left, ms until full, tokens: same}
+-- "ok" with scope 1: another request has taken it for this generation, and holds it.
 local function take(keys, args)
   local now, lease_ms, id, tokens = now_ms(), tonumber(args[1]), args[2], tonumber(args[4])
   local scopes = scopes_open(keys, args, now)
   local status, wait_ms, limit, index = 'ok', 0, 0, 0
-  local taken = args[3] == '0' or call('HEXISTS', scopes[1].holds, id) == 1
+  local held = args[3] ~= '0' and call('HEXISTS', scopes[1].holds, id) == 1
+  local taken = args[3] == '0' or held
+  if held then index = 1 end
   if not taken then status, wait_ms, limit, index = refusal_of(scopes, now, tokens) end
   for _, scope in ipairs(scopes) do
     if not taken and status == 'ok' then

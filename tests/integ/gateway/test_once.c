@@ -142,6 +142,25 @@ static void test_two_come_again(void **state) {
     free(answers[1]);
 }
 
+/* The second comes before a scheduler has the first: the key is charged for one request. */
+static void test_charged_once(void **state) {
+    struct stage *stage = *state;
+    char left[64];
+    stage->key_limits.tokens = 100; /* of which 3 are the prompt, 10 the answer */
+    stage_say(stage, (struct stage_script){"0123456789", 10, 0, 5, 1, FX_FINISH_STOP, NULL});
+    int first = posted_and_held(stage, "twice", CHAT(""));
+    int second = stage_connect(stage);
+    stage_post_once(second, "twice", CHAT(""));
+    usleep(150000);
+    stage->hold_submits = 0;
+    assert_has_all(stage, first);
+    assert_has_all(stage, second);
+    char *answer = stage_get(stage, "/v1/models", "Authorization: Bearer " STAGE_KEY "\r\n");
+    assert_true(stage_header(answer, "x-ratelimit-remaining-tokens", left));
+    assert_in_range(strtoul(left, NULL, 10), 87, 93); /* some have come back meanwhile */
+    free(answer);
+}
+
 /* The gateway is closed while it follows an answer for nobody: nothing is left of it. */
 static void test_closed(void **state) {
     struct stage *stage = *state;
@@ -166,6 +185,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_second_leaves, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_followers_leave, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_two_come_again, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(test_charged_once, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_closed, stage_setup, stage_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
