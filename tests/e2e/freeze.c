@@ -25,7 +25,7 @@ static pid_t thread_find(pid_t pid, const char *name) {
     (void)snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
     DIR *tasks = opendir(path);
     assert_non_null(tasks);
-    for (const struct dirent *entry; !found && (entry = readdir(tasks));)
+    for (const struct dirent *entry; (entry = readdir(tasks));)
         if (is_named(pid, entry->d_name, name)) found = (pid_t)strtol(entry->d_name, NULL, 10);
     (void)closedir(tasks);
     return found;

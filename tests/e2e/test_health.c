@@ -157,6 +157,22 @@ static void a_frozen_scheduler_is_told(void **state) {
     assert_recovers(scheduler);
 }
 
+/* The other services' loops: of a gateway's one is enough. */
+static void frozen_loops_are_told(void **state) {
+    struct suite *suite = *state;
+    struct service *const services[] = {&suite->tenant, &suite->gateways[0]};
+    struct frozen frozen[FX_TEST_COUNT(services)] = {0};
+    uint64_t frozen_ms = fx_clock_ms();
+    for (size_t i = 0; i < FX_TEST_COUNT(services); i++)
+        thread_freeze(&frozen[i], &services[i]->process, "loop");
+    assert_sickens(services[0], frozen_ms, "the loop has not turned");
+    assert_sickens(services[1], frozen_ms, "does not turn");
+    for (size_t i = 0; i < FX_TEST_COUNT(services); i++)
+        thread_thaw(&frozen[i]);
+    for (size_t i = 0; i < FX_TEST_COUNT(services); i++)
+        assert_recovers(services[i]);
+}
+
 /* -- loading -- */
 
 static void a_worker_that_loads_says_so(void **state) {
@@ -247,6 +263,7 @@ int main(void) {
         cmocka_unit_test(a_frozen_io_thread_is_told),
         cmocka_unit_test(a_frozen_engine_ends),
         cmocka_unit_test(a_frozen_scheduler_is_told),
+        cmocka_unit_test(frozen_loops_are_told),
         cmocka_unit_test(a_worker_that_loads_says_so),
         cmocka_unit_test(without_redis),
     };

@@ -57,9 +57,8 @@ if(TARGET fractal-example-chat)
 endif()
 
 # What each service says of itself, and how each ends.
-foreach(name IN ITEMS drain health)
-  fx_add_e2e(${name} 180)
-endforeach()
+fx_add_e2e(drain 300)
+fx_add_e2e(health 240)
 
 # 10,000 wait.
 fx_add_e2e(fairness 120 fx_rpc fx_model)

@@ -75,11 +75,38 @@ static void test_call_without_thread(void **state) {
     fx_loop_free(loop);
 }
 
+static void block(void *user) {
+    const atomic_bool *over = user;
+    while (!*over)
+        usleep(1000);
+}
+
+/* It tells of a thread that stands still, and of one that turns again; not of an idle one. */
+static void test_silence(void **state) {
+    enum { SILENT_MS = 1000, GIVE_UP_MS = 10000 };
+    fx_error err = {0};
+    fx_loop *loop = open_loop();
+    atomic_bool over = false;
+    (void)state;
+    assert_true(fx_loop_start(loop, &err));
+    assert_true(fx_loop_silence_ms(loop) < SILENT_MS);
+    assert_true(fx_loop_post(loop, block, &over));
+    for (int ms = 0; ms < GIVE_UP_MS && fx_loop_silence_ms(loop) < SILENT_MS; ms++)
+        usleep(1000);
+    assert_true(fx_loop_silence_ms(loop) >= SILENT_MS);
+    over = true;
+    for (int ms = 0; ms < GIVE_UP_MS && fx_loop_silence_ms(loop) >= SILENT_MS; ms++)
+        usleep(1000);
+    assert_true(fx_loop_silence_ms(loop) < SILENT_MS);
+    fx_loop_free(loop);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order_and_bound),
         cmocka_unit_test(test_many_posters),
         cmocka_unit_test(test_call_without_thread),
+        cmocka_unit_test(test_silence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

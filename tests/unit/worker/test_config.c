@@ -22,6 +22,9 @@ static void test_defaults(void **state) {
     assert_int_equal(config.slots_max, 32);
     assert_int_equal(config.lease_ms, 3000);
     assert_int_equal(config.renew_ms, 800);
+    assert_int_equal(config.health.drain_ms, 20000);
+    assert_int_equal(config.health.unready_ms, 5000);
+    assert_int_equal(config.health.dead_ms, 30000);
     assert_string_equal(config.service.grpc_addr, "127.0.0.1:50054");
     assert_string_equal(config.service.admin_addr, "127.0.0.1:51054");
     assert_false(config.resume_inexact);
@@ -42,6 +45,8 @@ static const struct row refused[] = {
     {"FX_THREADS",     "257" },
     {"FX_RENEW_MS",    "1501"}, /* more than half of the lease */
     {"FX_LEASE_MS",    "1599"},
+    {"FX_DEAD_MS",     "4999"}, /* before it is unready */
+    {"FX_UNREADY_MS",  "299" },
     {"FX_SLOTS_LIMIT", "4"   }, /* no such variable */
 };
 
