@@ -678,7 +678,7 @@ local function beat(keys, args)
   end
   forget_figures(keys)
   if not known and call('ZCARD', keys[1]) >= WORKERS_MAX then
-    return redis.error_reply('OOM too many workers of this model')
+    return redis.error_reply('FULL too many workers of this model')
   end
   call('ZADD', keys[1], now, args[1])
   call('HSET', keys[2], args[1], args[2])

@@ -18,18 +18,20 @@ void fx_redis__reply_error(const redisReply *reply, fx_error *err) {
         const char *prefix;
         enum fx_code code;
     } codes[] = {
-        {"LOADING",                                                    FX_UNAVAILABLE      },
-        {"BUSY",                                                       FX_UNAVAILABLE      },
-        {"READONLY",                                                   FX_UNAVAILABLE      },
-        {"MASTERDOWN",                                                 FX_UNAVAILABLE      },
-        {"MISCONF",                                                    FX_UNAVAILABLE      },
-        {"CLUSTERDOWN",                                                FX_UNAVAILABLE      },
-        {"TRYAGAIN",                                                   FX_UNAVAILABLE      },
-        {"ERR Can not run script with write flag on readonly replica", FX_UNAVAILABLE      },
-        {"OOM",                                                        FX_UNAVAILABLE      },
-        {"NOPERM",                                                     FX_PERMISSION_DENIED},
-        {"NOAUTH",                                                     FX_UNAUTHENTICATED  },
-        {"WRONGPASS",                                                  FX_UNAUTHENTICATED  },
+        {"LOADING",                                                    FX_UNAVAILABLE       },
+        {"BUSY",                                                       FX_UNAVAILABLE       },
+        {"READONLY",                                                   FX_UNAVAILABLE       },
+        {"MASTERDOWN",                                                 FX_UNAVAILABLE       },
+        {"MISCONF",                                                    FX_UNAVAILABLE       },
+        {"CLUSTERDOWN",                                                FX_UNAVAILABLE       },
+        {"TRYAGAIN",                                                   FX_UNAVAILABLE       },
+        {"ERR Can not run script with write flag on readonly replica", FX_UNAVAILABLE       },
+        {"OOM",                                                        FX_UNAVAILABLE       },
+        {"NOREPLICAS",                                                 FX_UNAVAILABLE       },
+        {"FULL",                                                       FX_RESOURCE_EXHAUSTED},
+        {"NOPERM",                                                     FX_PERMISSION_DENIED },
+        {"NOAUTH",                                                     FX_UNAUTHENTICATED   },
+        {"WRONGPASS",                                                  FX_UNAUTHENTICATED   },
     };
     enum fx_code code = FX_INTERNAL;
     for (size_t i = 0; i < FX_COUNT(codes); i++)

@@ -80,6 +80,16 @@ static void error_replies(struct rig *rig) {
     assert_non_null(strstr(err.text, "unknown command"));
 }
 
+/* It does not serve now, which is no fault of the command's. */
+static void a_master_without_replicas(struct rig *rig) {
+    redisReply *reply = NULL;
+    fx_error err = {0};
+    assert_int_equal(rig_int(rig, "CONFIG SET min-replicas-to-write 1"), -1);
+    assert_false(fx_redis_sync(rig->redis, 1000, &reply, &err, "SET a b"));
+    assert_int_equal(rig_int(rig, "CONFIG SET min-replicas-to-write 0"), -1);
+    assert_int_equal(err.code, FX_UNAVAILABLE);
+}
+
 static void on_any(void *ctx, const redisReply *reply, const fx_error *err) {
     (void)reply;
     fx_error *out = ctx;
@@ -389,6 +399,7 @@ static const struct rig_row rows[] = {
     {"pipelined in order",             pipelined_in_order            },
     {"binary arguments",               binary_arguments              },
     {"error replies",                  error_replies                 },
+    {"a master without replicas",      a_master_without_replicas     },
     {"bounded in flight",              bounded_in_flight             },
     {"bounded output",                 bounded_output                },
     {"freed with commands in flight",  freed_with_commands_in_flight },
