@@ -13,7 +13,7 @@ TREE=$CACHE/tree # a copy of what node runs, with the packages above it
 CLIENTS=$TREE/tools/oracle/clients
 MODEL=fractal-tiny-moe
 PORTS=20 FETCH_S=120
-PASSED=0 FAILED=0
+PASSED=0 FAILED=0 MISSED=0 MISSED_MAX=20
 for name in "${!FX_@}"; do unset "$name"; done
 
 fetch_python() {
@@ -161,7 +161,8 @@ lost_checks() {
         $MODEL "$pid"
 }
 
-# comes_back SIGNAL COMMAND...: an example whose gateway ends in the middle has the whole answer.
+# comes_back SIGNAL COMMAND...: an example whose gateway ends in the middle has the whole answer. Where
+# all of it was there before (a busy machine), once more.
 comes_back() {
     local signal=$1 other=127.0.0.1:$((BASE_PORT + 10)) out=$DATA/answer whole half pid example status=0
     shift
@@ -175,11 +176,16 @@ comes_back() {
     half=$(<"$out")
     wait $example || status=$?
     suite_up --gateways 2 # starts it again
-    if [ $status != 0 ] || [ "$(<"$out")" != "$whole" ] || [ ${#half} -ge ${#whole} ] ||
+    if [ $status != 0 ] || [ "$(<"$out")" != "$whole" ] ||
         [ "$(tail -n 1 "$out.usage")" != "$(tail -n 1 "$out.errors")" ]; then # gRPC may log before
         echo "  WRONG $signal: '$half' and then '$(<"$out")' for '$whole'"
         cat "$out.errors"
         return 1
+    fi
+    if [ ${#half} -ge ${#whole} ]; then
+        MISSED=$((MISSED + 1))
+        [ $MISSED -lt $MISSED_MAX ] && comes_back "$signal" "$@"
+        return
     fi
     echo "  ok    $signal after ${#half} of ${#whole} characters"
 }
