@@ -22,8 +22,8 @@ struct gw_telemetry {
     struct event *tick; /* pending while somebody listens */
     struct gw_listeners listeners;
     uint32_t listener_count;
-    uint32_t tickets; /* given since tickets_ms */
-    uint64_t tickets_ms;
+    uint32_t tickets; /* given since tickets_ms; to whom: their keys' digests begin so */
+    uint64_t tickets_ms, ticket_keys[GW_TICKETS_MAX];
 
     /* one read */
     bool reading;
@@ -261,14 +261,19 @@ void gw_serve_telemetry(struct gw_visit *visit) {
         read_begin(telemetry);
 }
 
-bool gw_telemetry_ticket_allowed(struct gw_telemetry *telemetry) {
-    uint64_t now_ms = fx_clock_ms();
+bool gw_telemetry_ticket_allowed(struct gw_telemetry *telemetry,
+                                 const uint8_t key[FX_SHA256_BYTES]) {
+    uint64_t now_ms = fx_clock_ms(), begin;
+    uint32_t own = 0;
+    memcpy(&begin, key, sizeof begin);
     if (now_ms - telemetry->tickets_ms >= GW_TICKET_TTL_S * 1000ULL) {
         telemetry->tickets_ms = now_ms;
         telemetry->tickets = 0;
     }
-    if (telemetry->tickets == GW_TICKETS_MAX) return false;
-    telemetry->tickets++;
+    for (uint32_t i = 0; i < telemetry->tickets; i++)
+        own += telemetry->ticket_keys[i] == begin;
+    if (telemetry->tickets == GW_TICKETS_MAX || own >= GW_TICKETS_KEY_MAX) return false;
+    telemetry->ticket_keys[telemetry->tickets++] = begin;
     return true;
 }
 

@@ -17,7 +17,8 @@ enum {
     GW_TELEMETRY_UNCHECKED_MS_MAX = 15000, /* without an answer to that: ended */
     GW_TICKET_BYTES = 32,
     GW_TICKET_TTL_S = 60,
-    GW_TICKETS_MAX = 1024, /* of a loop in GW_TICKET_TTL_S; one more: 429 */
+    GW_TICKETS_MAX = 1024,   /* of a loop in GW_TICKET_TTL_S; one more: 429 */
+    GW_TICKETS_KEY_MAX = 64, /* of a key, likewise */
 };
 
 /** A client that gets the snapshots; its visit's. */
@@ -57,5 +58,6 @@ void gw_serve_ticket(struct gw_visit *visit);
 bool gw_ticket_of(const struct fx_http_request *request, fx_span *out);
 /** Begins the visit with the key that the ticket was given for. */
 void gw_ticket_redeem(struct gw_visit *visit, fx_span ticket);
-/** May one more be given? Counts it. */
-FX_MUST bool gw_telemetry_ticket_allowed(struct gw_telemetry *telemetry);
+/** May one more be given to this key? Counts it. */
+FX_MUST bool gw_telemetry_ticket_allowed(struct gw_telemetry *telemetry,
+                                         const uint8_t key[FX_SHA256_BYTES]);

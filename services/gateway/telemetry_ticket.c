@@ -50,7 +50,7 @@ static void ticket_draw(struct gw_visit *visit) {
 void gw_serve_ticket(struct gw_visit *visit) {
     char key[KEY_MAX], digest[FX_SHA256_HEX], ttl[16];
     fx_error err = {0};
-    if (!gw_telemetry_ticket_allowed(visit->gateway->telemetry)) {
+    if (!gw_telemetry_ticket_allowed(visit->gateway->telemetry, visit->who.digest)) {
         refuse(visit, GW_BUSY, "too many tickets in a minute");
         return;
     }
