@@ -49,8 +49,8 @@ const char *const fx_env_names[] = {
     "FX_TLS_CA",
     "FX_TLS_CERT",
     "FX_TLS_KEY",
+    "FX_UNREADY_MS",
     "FX_UNREAD_BYTES",
     "FX_UNREAD_MS",
-    "FX_UNREADY_MS",
     NULL,
 };
