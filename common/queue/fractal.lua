@@ -488,6 +488,13 @@ end
 -- ---- reclaim: KEYS tasks ready leases meta tenants debt dead, gen log...
 -- ARGV fruitless_max work sched model lease_ms, id hint...
 
+-- Those that end later than a lease from now are of a clock that was set back.
+local function shorten(k, deadline)
+  for _, id in ipairs(call('ZRANGEBYSCORE', k.leases, '(' .. deadline, '+inf')) do
+    call('ZADD', k.leases, deadline, id)
+  end
+end
+
 -- A Redis that was away or stood still makes every lease look expired, though their workers could
 -- not renew them. All reclaims come by here four times a lease while there are leases: where the last
 -- was half a lease ago, or the clock was set, nothing expires until one lease from now. A shorter
@@ -498,6 +505,7 @@ local function was_silent(k, now, lease_ms)
   if silence > lease_ms / 2 then
     since = now
     call('HSET', k.meta, 'since', since)
+    shorten(k, now + lease_ms)
   end
   if silence >= lease_ms / 6 then call('HSET', k.meta, 'beat', now) end
   return now - since < lease_ms

@@ -102,7 +102,16 @@ static void idle_is_no_silence(struct rig *rig) {
     assert_in_range(fx_clock_ms() - start_ms, LEASE_MS, LEASE_MS + 1000);
 }
 
-/* The clock of Redis's host is set: leases are all old, or all in the future. */
+/* The clock of Redis's host is set: back, so that leases end in the future ... */
+static void the_clock_is_set_back(struct rig *rig) {
+    rig_running(rig, 1);
+    assert_int_equal(rig_reclaim(rig).count, 0);
+    (void)rig_int(rig, "HSET fx:{m7}:meta beat 99999999999999");
+    (void)rig_int(rig, "ZADD fx:{m7}:leases XX 99999999999999 ab000000000000000000000000000001");
+    assert_in_range(reclaimed_after(rig), LEASE_MS - 100, PATIENCE_MS);
+}
+
+/* ... or forward: they are all old. */
 static void the_clock_is_set(struct rig *rig) {
     rig_running(rig, 1);
     assert_int_equal(rig_reclaim(rig).count, 0);
@@ -121,5 +130,6 @@ static const struct rig_row rows[] = {
     {"giving back does not wait", giving_back_does_not_wait},
     {"idle is no silence",        idle_is_no_silence       },
     {"the clock is set",          the_clock_is_set         },
+    {"the clock is set back",     the_clock_is_set_back    },
 };
 RIG_MAIN(rows)
