@@ -147,37 +147,3 @@ void gw_once_claim(struct gw_visit *visit) {
     gw_visit_ref(visit); /* the question's */
     if (!record_set(visit, "NX", on_claimed, &err)) on_claimed(visit, NULL, &err);
 }
-
-/* -- after the client -- */
-
-static void nothing(struct gw_visit *visit) {
-    (void)visit;
-}
-static void nothing_refuse(struct gw_visit *visit, const struct gw_problem *problem) {
-    (void)visit, (void)problem;
-}
-
-/* The reference is the call's, which has gone. */
-static void nobody_fail(struct gw_visit *visit, const struct gw_problem *problem) {
-    (void)problem;
-    gw_visit_unref(visit);
-}
-
-static void nobody_tokens(struct gw_choice *choice, fx_span text, const char *reason,
-                          const struct gw_problem *problem) {
-    struct gw_visit *visit = choice->visit;
-    (void)text;
-    gw_logprobs_clear(&choice->logprobs);
-    if (problem || (reason && !visit->choices_left)) gw_visit_unref(visit);
-}
-
-static const struct gw_front nobody = {
-    .refuse = nothing_refuse, .begin = nothing, .tokens = nobody_tokens, .fail = nobody_fail};
-
-bool gw_once_left(struct gw_visit *visit) {
-    if (!visit->once.asked || visit->once.attached || !gw_generation_pending(visit)) return false;
-    visit->front = &nobody;
-    visit->alone = true;
-    gw_unread_taken(visit); /* it need not wait any more; perhaps this was its end */
-    return true;
-}

@@ -17,7 +17,7 @@ void gw_visit_unref(struct gw_visit *visit) {
 void gw_visit_gone(struct gw_visit *visit) {
     gw_models_leave(visit->gateway->models, &visit->waiter);
     gw_telemetry_left(visit);
-    if (gw_once_left(visit)) return;
+    if (gw_alone_begin(visit)) return;
     visit->keeps = visit->rejoin || visit->once.attached; /* not its to cancel */
     if (gw_generation_pending(visit)) visit->hold.counts = true;
     gw_generation_gone(visit);

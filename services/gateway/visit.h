@@ -129,7 +129,7 @@ struct gw_visit {
     struct gw_rejoin *rejoin; /* not NULL: came back for an answer; see rejoin.h */
     struct gw_once once;
     bool keeps;                /* goes on when the client leaves: it may come back */
-    bool alone;                /* the client left, and it is followed to its end: see once.c */
+    bool alone;                /* the client left, and it is followed to its end: see alone.c */
     uint32_t max_tokens;       /* of each choice */
     struct gw_choice *choices; /* [choice_count]; NULL: no generation yet */
     uint32_t choice_count;
@@ -207,9 +207,10 @@ FX_MUST bool gw_once_read(struct gw_visit *visit, fx_span key, fx_span body,
                           struct gw_problem *problem);
 /** Finds out whether it came before, then admits it, attaches to what it began, or refuses. */
 void gw_once_claim(struct gw_visit *visit);
+/* alone.c */
 /** The client left. True: what it began is followed to its end without one, and keeps the call's
- *  reference until then: the client may come back, and it is charged for all of it. */
-bool gw_once_left(struct gw_visit *visit);
+ *  reference until then. */
+bool gw_alone_begin(struct gw_visit *visit);
 /* token_routes.c */
 void gw_serve_tokenize(struct gw_visit *visit);
 void gw_serve_detokenize(struct gw_visit *visit);

@@ -149,6 +149,29 @@ static void test_reads_again(void **state) {
     close(reader.fd);
 }
 
+/* It never reads, and leaves: the key is charged for all that was made meanwhile. */
+static void test_charged(void **state) {
+    struct stage *stage = *state;
+    char left[64];
+    gateway_reopen(stage, 20000);
+    struct gw_metrics *metrics = &stage->gateway->metrics;
+    stage->key_limits.tokens = 300; /* 3 of the prompt, 240 of the answer */
+    stage_say(stage, (struct stage_script){NULL, 0, 0, 4, 1, FX_FINISH_LENGTH, NULL});
+    int fd = stage_connect_narrow(stage);
+    stage_post(fd, "/v1/chat/completions", BULKY);
+    assert_true(wait_for(&metrics->unread, 1));
+    assert_true(stage_wait(&stage->running, 0));
+    close(fd);
+    assert_true(wait_for(&metrics->unread, 0));
+    for (int i = 0; i < 2000 && stage->gateway->visit_count; i++)
+        usleep(1000);
+    assert_int_equal(stage->gateway->visit_count, 0);
+    char *answer = stage_get(stage, "/v1/models", "Authorization: Bearer " STAGE_KEY "\r\n");
+    assert_true(stage_header(answer, "x-ratelimit-remaining-tokens", left));
+    assert_in_range(strtoul(left, NULL, 10), 57, 120); /* some have come back meanwhile */
+    free(answer);
+}
+
 /* What a step brings to the eight choices of one client comes in one piece. */
 static void test_one_write_a_step(void **state) {
     struct stage *stage = *state;
@@ -174,6 +197,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_fifty_and_ten, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_reads_again, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(test_charged, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(test_one_write_a_step, stage_setup, stage_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
