@@ -227,8 +227,8 @@ local function submit_one(k, gen, args, at)
   call('HSET', gen, 'tenant', args[1], 'weight', args[2], 'prompt', args[3], 'expected', args[4],
     'seed', args[at + 1], 'state', QUEUED, 'epoch', 1, 'n', 0, 'retain', args[9],
     'task', args[10] .. args[at + 2], 'about', args[11] .. args[at + 3])
-  call('ZADD', k.wait, call('HINCRBY', k.meta, 'seq', 1), args[at])
-  call('HINCRBY', k.meta, 'waiting', 1)
+  local added = call('ZADD', k.wait, call('HINCRBY', k.meta, 'seq', 1), args[at])
+  call('HINCRBY', k.meta, 'waiting', added) -- 0: only its hash was lost
 end
 
 -- Where a backlog begins: just before all that were served since theirs began, and with those that
@@ -293,6 +293,7 @@ end
 -- Moves the first task of the tenant with the smallest tag; one that Redis lost only goes.
 local function dispatch_one(k, tenant, start, wait, id, gen)
   local g = gen_read(gen)
+  if g and g.state ~= QUEUED then g = nil end
   local finish = g and start + (g.prompt + g.expected) / g.weight or start
   call('ZREM', wait, id)
   call('HINCRBY', k.meta, 'waiting', -1)
@@ -391,7 +392,7 @@ local function pull(keys, args)
     if not id or passed[id] then break end
     local at = place[id]
     if not at then more = 1 break end
-    if call('EXISTS', keys[at]) == 0 then -- lost; its gateway submits it again
+    if number(call('HGET', keys[at], 'state')) ~= DISPATCHED then -- lost, perhaps submitted again
       acknowledge(k, deliver_next(k, id))
     elseif suits(k, keys[at], args[2], args[5]) then
       taken[#taken + 1] = take(k, id, keys[at], keys[at + 1], args[1], args[2], args[4])
@@ -545,7 +546,7 @@ local function reclaim_one(k, g, id, fruitless_max)
   return false
 end
 
--- Its hash, and with it the number of its entry, is lost.
+-- Its hash, and with it the number of its entry, is lost. It may wait again by now.
 local function forget(k, id)
   call('ZREM', k.leases, id)
   for _, entry in ipairs(call('XRANGE', k.tasks, '-', '+', 'COUNT', FORGET_MAX)) do
@@ -565,7 +566,7 @@ local function reclaim(keys, args)
     if deadline and tonumber(deadline) <= expired then
       k.gen, k.log, k.hint = keys[6 + 2 * i], keys[7 + 2 * i], args[5 + 2 * i]
       local g = gen_read(k.gen)
-      if not g then
+      if not g or g.state ~= RUNNING then
         forget(k, id)
       elseif reclaim_one(k, g, id, tonumber(args[1])) then
         requeued = requeued + 1

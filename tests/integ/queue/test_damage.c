@@ -135,16 +135,61 @@ static void dead_letters_are_bounded(struct rig *rig) {
     assert_int_equal(rig_get(rig, 1).state, FX_GEN_FAILED);
 }
 
+static void lose_hash(struct rig *rig) {
+    assert_int_equal(rig_int(rig, "DEL fx:{m7}:gen:ab000000000000000000000000000001"), 1);
+    assert_false(rig_submit(rig, 1, 5).repeated);
+}
+
+/* Its gateway is quicker than those who would have skipped it: it is there once. */
+static void a_waiting_hash_comes_back(struct rig *rig) {
+    (void)rig_submit(rig, 1, 5);
+    lose_hash(rig);
+    assert_int_equal(rig_stats(rig).backlog, 1);
+    rig_beat(rig, "w", 8);
+    assert_int_equal(rig_dispatch(rig).count, 1);
+    check_pull(rig, 1, 1);
+}
+
+static void a_dispatched_hash_comes_back(struct rig *rig) {
+    three_dispatched(rig);
+    lose_hash(rig);
+    struct rig_tasks tasks = rig_pull(rig, "w", 8);
+    assert_int_equal(tasks.count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(rig_number(&tasks.at[i].id), 2 + i);
+        assert_int_equal(rig_finish(rig, 2 + i, 1, 0, FX_FINISH_STOP).status, FX_QUEUE_OK);
+    }
+    assert_int_equal(rig_get(rig, 1).state, FX_GEN_QUEUED);
+    assert_int_equal(rig_dispatch(rig).count, 1);
+    check_pull(rig, 1, 1);
+    check_goes_on(rig);
+}
+
+static void a_running_hash_comes_back(struct rig *rig) {
+    rig_running(rig, 1);
+    lose_hash(rig);
+    rig_expire(rig, 1);
+    assert_int_equal(rig_reclaim(rig).count, 0);
+    assert_int_equal(rig_stats(rig).running, 0);
+    assert_int_equal(rig_get(rig, 1).state, FX_GEN_QUEUED);
+    assert_int_equal(rig_dispatch(rig).count, 1);
+    check_pull(rig, 1, 1);
+    check_goes_on(rig);
+}
+
 static const struct rig_row rows[] = {
-    {"the stream",                 the_stream                },
-    {"the group",                  the_group                 },
-    {"an entry",                   an_entry                  },
-    {"the stream with tombstones", the_stream_with_tombstones},
-    {"the stream while running",   the_stream_while_running  },
-    {"a dispatched hash",          a_dispatched_hash         },
-    {"a waiting hash",             a_waiting_hash            },
-    {"a running hash",             a_running_hash            },
-    {"dead letters",               dead_letters              },
-    {"dead letters are bounded",   dead_letters_are_bounded  },
+    {"the stream",                   the_stream                  },
+    {"the group",                    the_group                   },
+    {"an entry",                     an_entry                    },
+    {"the stream with tombstones",   the_stream_with_tombstones  },
+    {"the stream while running",     the_stream_while_running    },
+    {"a dispatched hash",            a_dispatched_hash           },
+    {"a waiting hash",               a_waiting_hash              },
+    {"a running hash",               a_running_hash              },
+    {"dead letters",                 dead_letters                },
+    {"dead letters are bounded",     dead_letters_are_bounded    },
+    {"a waiting hash comes back",    a_waiting_hash_comes_back   },
+    {"a dispatched hash comes back", a_dispatched_hash_comes_back},
+    {"a running hash comes back",    a_running_hash_comes_back   },
 };
 RIG_MAIN(rows)
