@@ -11,8 +11,9 @@ enum {
     TOKENS = 100,
     LONG = 900,
     STEP_MS = 20000,
-    PROMPT_MS = 5000, /* an end that waits for nothing */
-    AGAIN_MS = 1500,  /* a second signal that is not part of the first */
+    LONG_END_MS = 60000, /* of what has LONG tokens, or is cancelled */
+    PROMPT_MS = 5000,    /* an end that waits for nothing */
+    AGAIN_MS = 1500,     /* a second signal that is not part of the first */
 };
 
 static bool ends_within(struct service *service, uint32_t ms) {
@@ -185,7 +186,7 @@ static void a_second_signal_ends_it_at_once(void **state) {
     assert_int_equal(gateway->process.code, 128 + SIGINT);
     start_again(suite, gateway);
     for (uint32_t i = 0; i < SUITE_MANY; i++)
-        WAIT_FOR(worker_is_free(&suite->workers[i]), 3 * STEP_MS, "a slot is left");
+        WAIT_FOR(worker_is_free(&suite->workers[i]), LONG_END_MS, "a slot is left");
 }
 
 /* -- at the start, and without Redis -- */
@@ -202,18 +203,21 @@ static bool blocks_sigterm(const struct service *service) {
     return blocked & (1ULL << (SIGTERM - 1));
 }
 
+static void start_and_end(struct suite *suite, struct service *service) {
+    process_stop(&service->process);
+    assert_int_equal(service->process.code, 0);
+    suite_service_start(suite, service);
+    WAIT_FOR(blocks_sigterm(service), STEP_MS, "%s does not start", service->process.name);
+    process_signal(&service->process, SIGTERM);
+    assert_ended_well(service, PROMPT_MS);
+    start_again(suite, service);
+}
+
 static void a_start_can_be_ended(void **state) {
     struct suite *suite = *state;
     struct service *service;
-    for (uint32_t i = 0; (service = suite_service(suite, i)); i++) {
-        process_stop(&service->process);
-        assert_int_equal(service->process.code, 0);
-        suite_service_start(suite, service);
-        WAIT_FOR(blocks_sigterm(service), STEP_MS, "%s does not start", service->process.name);
-        process_signal(&service->process, SIGTERM);
-        assert_ended_well(service, PROMPT_MS);
-        start_again(suite, service);
-    }
+    for (uint32_t i = 0; (service = suite_service(suite, i)); i++)
+        start_and_end(suite, service);
 }
 
 static void without_redis_they_end_too(void **state) {
