@@ -3,12 +3,21 @@
 #include <string.h>
 #include <unistd.h>
 #include "common/base/clock.h"
+#include "common/base/hash.h"
 #include "common/base/heap.h"
 #include "services/cli/http.h"
 #include "services/cli/interrupt.h"
 #include "services/cli/sse.h"
 
-enum { ID_MAX = 64, WAIT_MS_MIN = 100, WAIT_MS_MAX = 2000, POLL_MS = 50, PATH_MAX_BYTES = 192 };
+enum {
+    ID_MAX = 64,
+    KEY_BYTES = 16,
+    ASK_AGAIN_MAX = 2,
+    WAIT_MS_MIN = 100,
+    WAIT_MS_MAX = 2000,
+    POLL_MS = 50,
+    PATH_MAX_BYTES = 192
+};
 
 FX_DEFINE_AUTO(json_t, json_decref)
 
@@ -16,11 +25,14 @@ FX_DEFINE_AUTO(json_t, json_decref)
 struct answer {
     const struct cli_question *question;
     cli_sse *sse;
-    char id[ID_MAX];   /* "": not known yet */
-    uint64_t n;        /* tokens whose text is here */
-    bool finished;     /* and its last chunk */
-    bool ends;         /* the gateway said that it ends: another has the rest */
-    uint64_t heard_ms; /* when something new came */
+    char once[2 * KEY_BYTES + 1]; /* so that the question, asked again, is the same */
+    bool reached;                 /* a gateway took it and died before a word */
+    bool any;                     /* something came */
+    char id[ID_MAX];              /* "": not known yet */
+    uint64_t n;                   /* tokens whose text is here */
+    bool finished;                /* and its last chunk */
+    bool ends;                    /* the gateway said that it ends: another has the rest */
+    uint64_t heard_ms;            /* when something new came */
 };
 
 /* -- one stream -- */
@@ -51,6 +63,7 @@ static bool on_data(void *user, fx_span data, fx_error *err) {
     fx_auto(json_t) chunk = json_loadb((const char *)data.at, data.len, 0, NULL);
     const json_t *error = json_object_get(chunk, "error");
     answer->heard_ms = fx_clock_ms();
+    answer->any = true;
     if (!json_is_object(chunk)) return fx_fail(err, FX_INTERNAL, "the stream has a bad event");
     if (error) return error_read(answer, error, err);
     chunk_read(answer, chunk);
@@ -76,6 +89,7 @@ static FX_MUST bool stream(struct answer *answer, const char *base, fx_error *er
     struct cli_http_request request = {.url = url,
                                        .api_key = answer->question->key,
                                        .body = *answer->id ? NULL : answer->question->body,
+                                       .once = *answer->id ? NULL : answer->once,
                                        .on_stream = on_stream,
                                        .user = answer};
     if (!cli_http(&request, &reply, err)) return false;
@@ -104,7 +118,7 @@ static bool wait_ms(uint32_t ms) {
     return !cli_interrupted();
 }
 
-/* A client that came back is not the one whose leaving cancels. */
+/* The request had a key, so leaving does not cancel it. */
 static void cancel(const struct answer *answer, const char *base) {
     char url[CLI_URL_MAX + PATH_MAX_BYTES];
     struct cli_http_reply reply = {0};
@@ -115,10 +129,12 @@ static void cancel(const struct answer *answer, const char *base) {
     if (cli_http(&request, &reply, &err)) free(reply.body);
 }
 
-/* After a cut the rest is asked for; a question that reached nobody is asked of the next. */
+/* After a cut the rest is asked for, or all of it again; a question that reached nobody is asked of
+ * the next. */
 static bool comes_back(const struct answer *answer, uint32_t tries, const fx_error *err) {
     if (!is_cut(answer, err)) return false;
     if (*answer->id) return fx_clock_ms() - answer->heard_ms < CLI_RETURN_MS_MAX;
+    if (answer->reached) return !answer->any && tries < ASK_AGAIN_MAX;
     return err->code == FX_UNAVAILABLE && tries + 1 < answer->question->gateways->count;
 }
 
@@ -126,17 +142,20 @@ bool cli_answer_follow(const struct cli_question *question, fx_error *err) {
     const struct cli_gateways *gateways = question->gateways;
     struct answer answer = {.question = question, .heard_ms = fx_clock_ms()};
     uint32_t wait = WAIT_MS_MIN;
+    uint8_t once[KEY_BYTES];
+    fx_random(once, sizeof once);
+    fx_hex((fx_span){once, sizeof once}, answer.once);
     for (uint32_t tries = 0;; tries++) {
         const char *base = gateways->url[tries % gateways->count];
         uint64_t heard_ms = answer.heard_ms;
-        bool came_back = *answer.id != 0;
         answer.ends = false;
         if (stream(&answer, base, err)) return true;
-        if (err->code == FX_CANCELLED && came_back) cancel(&answer, base);
+        if (err->code == FX_CANCELLED && *answer.id) cancel(&answer, base);
+        if (err->code == FX_DATA_LOSS && !answer.any) answer.reached = true;
         if (!comes_back(&answer, tries, err)) return false;
         wait = answer.heard_ms != heard_ms ? WAIT_MS_MIN : wait * 2;
         if (wait > WAIT_MS_MAX) wait = WAIT_MS_MAX;
-        if (!wait_ms(*answer.id ? wait : 0)) {
+        if (!wait_ms(*answer.id || answer.reached ? wait : 0)) {
             if (*answer.id) cancel(&answer, gateways->url[(tries + 1) % gateways->count]);
             return fx_fail(err, FX_CANCELLED, "cancelled");
         }

@@ -66,6 +66,13 @@ static FX_MUST bool add_header(curl_slist **headers, const char *line) {
     return grown != NULL;
 }
 
+static FX_MUST bool once_add(const struct cli_http_request *request, curl_slist **headers) {
+    char line[128];
+    if (!request->once) return true;
+    (void)snprintf(line, sizeof line, "Idempotency-Key: %s", request->once);
+    return add_header(headers, line);
+}
+
 static FX_MUST bool make_headers(const struct cli_http_request *request, curl_slist **headers,
                                  fx_error *err) {
     char line[512];
@@ -73,7 +80,7 @@ static FX_MUST bool make_headers(const struct cli_http_request *request, curl_sl
     if (len < 0 || (size_t)len >= sizeof line)
         return fx_fail(err, FX_INVALID_ARGUMENT, "the API key is too long");
     if (!add_header(headers, line) || !add_header(headers, "Content-Type: application/json") ||
-        !add_header(headers, "Expect:"))
+        !add_header(headers, "Expect:") || !once_add(request, headers))
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "memory for a request");
     return true;
 }

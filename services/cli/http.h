@@ -10,6 +10,7 @@ struct cli_http_request {
     const char *url;     /* whole */
     const char *api_key; /* Authorization: Bearer */
     const char *body;    /* JSON; NULL: GET */
+    const char *once;    /* Idempotency-Key; NULL: none */
     /** Bytes of a 200 reply that is an event stream, as they come; NULL: kept as the body. False
      *  stops, `err` is set. */
     bool (*on_stream)(void *user, fx_span bytes, fx_error *err);
