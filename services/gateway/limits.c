@@ -59,7 +59,7 @@ uint32_t gw_limits_ceiling(const struct gw_identity *who, uint32_t prompt, uint3
 
 /* -- one call -- */
 
-/* The words of a call of fx1_limits_*. */
+/* The words of a call of fx2_limits_*. */
 struct words {
     char key[GW_SCOPES * KEYS][KEY_MAX], arg[FIXED + GW_SCOPES * KEYS][NUMBER_MAX];
     char id[2 * FX_GEN_ID_BYTES + 1];
@@ -196,7 +196,7 @@ static void ask(struct gw_limits *limits, const struct asking *question, const f
     struct asking *asking = fx_alloc(1, sizeof *asking);
     if (asking) {
         *asking = *question;
-        if (call_send(limits, "fx1_limits_take", asking->who, id, numbers, on_answer, asking))
+        if (call_send(limits, "fx2_limits_take", asking->who, id, numbers, on_answer, asking))
             return;
     }
     free(asking);
@@ -230,7 +230,7 @@ void gw_limits_end(struct gw_hold *hold) {
     const uint32_t numbers[3] = {hold->used, hold->told, hold->counts};
     hold->limits = NULL;
     TAILQ_REMOVE(&limits->holds, hold, entry);
-    if (!call_send(limits, "fx1_limits_settle", hold->who, &hold->id, numbers, ignore,
+    if (!call_send(limits, "fx2_limits_settle", hold->who, &hold->id, numbers, ignore,
                    limits->opts.metrics))
         gw_count(&limits->opts.metrics->limit_errors, 1);
 }
@@ -240,7 +240,7 @@ void gw_limits_tick(struct gw_limits *limits) {
     struct gw_hold *hold;
     while ((hold = TAILQ_FIRST(&limits->holds)) && now_ms - hold->renewed_ms >= every_ms) {
         const uint32_t numbers[3] = {hold->reserved, hold->told, hold->used};
-        if (!call_send(limits, "fx1_limits_renew", hold->who, &hold->id, numbers, ignore,
+        if (!call_send(limits, "fx2_limits_renew", hold->who, &hold->id, numbers, ignore,
                        limits->opts.metrics))
             return; /* Redis is away: at the next tick */
         hold->told = hold->used;

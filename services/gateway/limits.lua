@@ -1,4 +1,4 @@
-#!lua name=fx1_limits
+#!lua name=fx2_limits
 --[[ Rate limits. A scope is a key or a whole tenant. Each has two token buckets, of requests and of
 tokens, that hold a minute's allowance and refill steadily, and leases of its running generations.
 All keys of a call carry the tag {t<tenant>} and come in KEYS. Time is Redis's own.
@@ -196,6 +196,6 @@ local function settle(keys, args)
   return 'ok'
 end
 
-redis.register_function('fx1_limits_take', take)
-redis.register_function('fx1_limits_renew', renew)
-redis.register_function('fx1_limits_settle', settle)
+redis.register_function('fx2_limits_take', take)
+redis.register_function('fx2_limits_renew', renew)
+redis.register_function('fx2_limits_settle', settle)

@@ -290,9 +290,9 @@ static void step_run(const struct row *row, const struct step *step) {
     char text[512], status[32];
     unsigned wait, limit, scope, rpm, requests, requests_ms, tpm, tokens, tokens_ms;
     if (step->op == PASS || step->op == EXPIRE) pass(step);
-    if (step->op == RENEW) call("fx1_limits_renew", row, step, more, text);
-    if (step->op == SETTLE) call("fx1_limits_settle", row, step, more, text);
-    call("fx1_limits_take", row, step, step->op == TAKE ? take : look, text);
+    if (step->op == RENEW) call("fx2_limits_renew", row, step, more, text);
+    if (step->op == SETTLE) call("fx2_limits_settle", row, step, more, text);
+    call("fx2_limits_take", row, step, step->op == TAKE ? take : look, text);
     assert_int_equal(sscanf(text, " %31s %u %u %u %u %u %u %u %u %u", status, &wait, &limit, &scope,
                             &rpm, &requests, &requests_ms, &tpm, &tokens, &tokens_ms),
                      10);
@@ -327,7 +327,7 @@ static void test_expiry(void **state) {
     const unsigned take[3] = {1, 50, 0};
     char text[512];
     freeReplyObject(command("FLUSHDB%s%s", "", ""));
-    call("fx1_limits_take", &row, &(struct step){.id = 1}, take, text);
+    call("fx2_limits_take", &row, &(struct step){.id = 1}, take, text);
     fx_auto(redisReply) keys = command("KEYS %s%s", "*", "");
     assert_int_equal(keys->elements, 6);
     for (size_t i = 0; i < keys->elements; i++) {
@@ -373,14 +373,14 @@ static void test_many(void **state) {
     char text[512];
     freeReplyObject(command("FLUSHDB%s%s", "", ""));
     for (unsigned i = 1; i <= MANY; i++)
-        call("fx1_limits_take", &all, &(struct step){.id = i}, take, text);
-    call("fx1_limits_take", &all, &(struct step){.id = MANY + 1}, take, text);
+        call("fx2_limits_take", &all, &(struct step){.id = i}, take, text);
+    call("fx2_limits_take", &all, &(struct step){.id = MANY + 1}, take, text);
     assert_memory_equal(text, " streams", 8);
     pass(&(struct step){.op = EXPIRE});
-    call("fx1_limits_take", &few, &(struct step){.id = MANY + 1}, take, text);
+    call("fx2_limits_take", &few, &(struct step){.id = MANY + 1}, take, text);
     assert_memory_equal(text, " ok", 3);
     assert_true(held(&(struct step){0}) > 10); /* not all were ended yet */
-    call("fx1_limits_take", &few, &(struct step){.id = MANY + 2}, take, text);
+    call("fx2_limits_take", &few, &(struct step){.id = MANY + 2}, take, text);
     assert_int_equal(held(&(struct step){0}), 2);
 }
 
