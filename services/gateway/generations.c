@@ -212,7 +212,7 @@ void gw_serve_status(struct gw_visit *visit) {
 
 /* -- its events -- */
 
-/* The value of `name=` in the query; as it is, for no value of ours needs an escape but a comma. */
+/* The value of `name=` in the query, as it is: no value of ours needs an escape. */
 static fx_span query_find(fx_span query, const char *name) {
     size_t len = strlen(name);
     while (query.len) {

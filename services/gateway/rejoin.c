@@ -109,10 +109,16 @@ static FX_MUST bool place_read(fx_span *text, struct gw_place *out) {
     return true;
 }
 
+/* In a URL a page may have escaped it. */
 static bool comma_cut(fx_span *text) {
-    if (!text->len || *text->at != ',') return false;
-    *text = (fx_span){text->at + 1, text->len - 1};
-    return true;
+    static const char *const commas[] = {",", "%2C", "%2c"};
+    for (size_t i = 0; i < FX_COUNT(commas); i++) {
+        size_t len = strlen(commas[i]);
+        if (text->len < len || memcmp(text->at, commas[i], len) != 0) continue;
+        *text = (fx_span){text->at + len, text->len - len};
+        return true;
+    }
+    return false;
 }
 
 bool gw_places_read(fx_span text, struct gw_place *out, uint32_t count) {

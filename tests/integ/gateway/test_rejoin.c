@@ -152,6 +152,9 @@ static void test_last_event_id(void **state) {
         }
         assert_int_equal(rest.usages, 1);
     }
+    stream_read(events_get(stage, id, "?after=1%2C1", NULL), true, &rest); /* as pages write it */
+    for (int c = 0; c < CHOICES; c++)
+        assert_string_equal(rest.text[c], whole.text[c] + 1);
 }
 
 /* While it runs: the gateway that began it is gone, the answer goes on. */
