@@ -10,7 +10,6 @@ enum {
     HUNG_UP = 3,   /* chunks before a client hangs up */
     KILLED_AT = 6, /* appends of the worker that dies; each may bring many tokens */
     STEP_MS = 20000,
-    LINE_MAX_BYTES = 256,
 };
 
 /* The services of the cluster, one bit each. */
