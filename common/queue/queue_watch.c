@@ -30,7 +30,7 @@ static void tell(fx_watch *watch, struct fx_gen_tokens tokens) {
     if (!watch->on_tokens || watch->ended) return;
     uint32_t known = watch->after + 1 - tokens.first;
     if (known > tokens.count) known = tokens.count;
-    tokens.first += known;
+    tokens.first = watch->after + 1; /* also of an end that came before what was told */
     tokens.tokens += known;
     if (tokens.logprobs) tokens.logprobs += known;
     tokens.count -= known;

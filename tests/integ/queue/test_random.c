@@ -4,6 +4,7 @@
 #include "common/base/hash.h"
 #include "common/base/heap.h"
 #include "tests/integ/queue/invariants.h"
+#include "tests/integ/queue/reader.h"
 
 enum { GENS = 6, TENANTS = 3, WORKERS = 4, SLOTS = 3, HELD_MAX = 16, LENGTH_MAX = 12 };
 enum { EPISODES = 12, STEPS = 150, ROUNDS_MAX = 100, PIECE_MAX = 4, EXPIRE_ROUNDS = 10 };
@@ -26,6 +27,7 @@ struct world {
     uint32_t server; /* how often Redis lost something */
     uint32_t length[GENS + 1];
     bool submitted[GENS + 1], cancelled[GENS + 1];
+    struct reader readers[GENS + 1];
     struct grant {
         uint32_t epoch, server;
         char worker[16];
@@ -38,23 +40,11 @@ static uint32_t any(struct world *world, uint32_t below) {
     return (uint32_t)(world->random >> 33) % below;
 }
 
-static void check(struct world *world) {
-    rig_check(world->rig, GENS, TENANTS);
-}
-
-static void command(struct world *world, const char *text) {
-    fx_error err = {0};
-    redisReply *reply = NULL;
-    bool ok = fx_redis_sync(world->rig->redis, 3000, &reply, &err, text);
-    if (!ok) print_error("%s: %s\n", text, err.text);
-    assert_true(ok);
-    freeReplyObject(reply);
-}
-
 /* ---- gateways and schedulers ---- */
 
 static void submit(struct world *world, uint32_t n) {
     assert_int_equal(rig_submit(world->rig, n, n % TENANTS + 1).status, FX_QUEUE_OK);
+    if (!world->submitted[n]) reader_open(world->rig, n, &world->readers[n]);
     world->submitted[n] = true;
 }
 
@@ -256,7 +246,7 @@ static void give_back(struct world *world, struct worker *worker) {
 
 /* From now on nothing older is lost, so what ended need not be kept. */
 static void safe(struct world *world) {
-    command(world, "SAVE");
+    (void)rig_int(world->rig, "SAVE");
     for (uint32_t w = 0; w < WORKERS; w++)
         for (uint32_t i = 0; i < HELD_MAX; i++) {
             struct held *held = &world->workers[w].held[i];
@@ -266,7 +256,7 @@ static void safe(struct world *world) {
 
 /* Back to the last safe point. */
 static void lose(struct world *world) {
-    command(world, "DEBUG RELOAD NOSAVE");
+    (void)rig_int(world->rig, "DEBUG RELOAD NOSAVE");
     world->server++;
 }
 
@@ -319,9 +309,9 @@ static bool all_ended(struct world *world) {
         beat(world, &world->workers[w]);
         (void)rig_dispatch(world->rig);
         pull(world, &world->workers[w], true);
-        check(world);
+        rig_check(world->rig, GENS, TENANTS);
         work(world, &world->workers[w]);
-        check(world);
+        rig_check(world->rig, GENS, TENANTS);
     }
     for (uint32_t n = 1; n <= GENS; n++) {
         look_after(world, n);
@@ -330,19 +320,26 @@ static bool all_ended(struct world *world) {
     return ended;
 }
 
+/* Whole, in Redis and for who waited for it, unless it was cancelled. */
+static void check_end(struct world *world, uint32_t n) {
+    struct reader *reader = &world->readers[n];
+    struct fx_gen_tokens log = rig_log(world->rig, n);
+    reader_wait(world->rig, reader);
+    reader_close(reader);
+    if (log.finish == FX_FINISH_STOP) assert_int_equal(log.count, world->length[n]);
+    if (reader->finish == FX_FINISH_STOP) assert_int_equal(reader->told, world->length[n]);
+    if (world->cancelled[n]) return;
+    assert_int_equal(log.finish, FX_FINISH_STOP);
+    assert_int_equal(reader->finish, FX_FINISH_STOP);
+}
+
 static void complete(struct world *world) {
     for (uint32_t round = 0; !all_ended(world); round++) {
         assert_in_range(round, 0, ROUNDS_MAX);
         if (round % EXPIRE_ROUNDS == 0) expire_all(world);
     }
-    for (uint32_t n = 1; n <= GENS; n++) {
-        struct fx_gen_tokens log = rig_log(world->rig, n);
-        bool whole = log.finish == FX_FINISH_STOP && log.count == world->length[n];
-        if (world->submitted[n] && !whole) {
-            assert_true(world->cancelled[n]);
-            assert_int_equal(log.finish, FX_FINISH_CANCELLED);
-        }
-    }
+    for (uint32_t n = 1; n <= GENS; n++)
+        if (world->submitted[n]) check_end(world, n);
     assert_int_equal(rig_int(world->rig, "XLEN fx:{m7}:tasks"), 0);
 }
 
@@ -358,7 +355,7 @@ static void episode(struct rig *rig, uint32_t seed) {
     safe(&world);
     for (uint32_t i = 0; i < STEPS; i++) {
         one_step(&world);
-        check(&world);
+        rig_check(rig, GENS, TENANTS);
     }
     complete(&world);
 }
@@ -371,6 +368,7 @@ static void reopen(struct rig *rig) {
                                  .retain_s = 100,
                                  .model_max = 64,
                                  .tenant_max = 32,
+                                 .silence_ms = 50,
                                  .fruitless_max = 1000000};
     fx_queue_free(fx_take(rig->queue));
     assert_true(fx_queue_open(&opts, &rig->queue, &err));
