@@ -108,6 +108,12 @@ static void process_kill(struct process *process) {
     (void)process_wait(process, STOP_MS);
 }
 
+void process_freeze(const struct process *process) {
+    siginfo_t info;
+    assert_int_equal(kill(process->pid, SIGSTOP), 0);
+    assert_int_equal(waitid(P_PID, (id_t)process->pid, &info, WSTOPPED), 0);
+}
+
 void process_stop(struct process *process) {
     if (!process_runs(process)) return;
     (void)kill(process->pid, SIGCONT);

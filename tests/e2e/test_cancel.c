@@ -4,7 +4,6 @@
  * prefill and decode, with their times, are in test_hang_up.c. */
 #include <hiredis/hiredis.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include "common/queue/queue.h"
 #include "tests/chaos/cluster.h"
 #include "tests/e2e/canceller.h"
@@ -215,19 +214,12 @@ static void hold(struct trying *trying) {
     trying->ask.way = trying->row->way;
 }
 
-/* All its threads stand still when this returns. */
-static void freeze(pid_t pid) {
-    siginfo_t info;
-    assert_int_equal(kill(pid, SIGSTOP), 0);
-    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED), 0);
-}
-
 static void before(struct trying *trying) {
     pid_t pid = trying->worker->process.pid;
     trying->decoded = decoded(trying);
     known_read(trying);
     if (trying->row->phase == QUEUED) hold(trying);
-    if (trying->row->phase == DISPATCHED) freeze(pid);
+    if (trying->row->phase == DISPATCHED) process_freeze(&trying->worker->process);
     if (trying->row->phase != DELIVERED) return;
     const struct proxy_trap trap = {
         .call = "pull", .when = PROXY_AFTER, .nth = 1, .pid = pid, .signal = SIGSTOP};
@@ -242,25 +234,22 @@ static void worker_kill(struct trying *trying) {
     (void)usleep(trying->row->ms * 1000);
 }
 
-static void reach(struct trying *trying, uint32_t try) {
+static bool is_reached(struct trying *trying, uint32_t try) {
     struct proxy_ids held;
-    WAIT_FOR(generations_find(trying), STEP_MS, "it is not submitted");
     switch (trying->row->phase) {
-    case QUEUED: WAIT_FOR(is_waiting(trying), STEP_MS, "it does not wait"); break;
-    case DISPATCHED:
-        WAIT_FOR(all_in(trying, FX_GEN_DISPATCHED), STEP_MS, "it is not dispatched");
-        break;
+    case QUEUED: return is_waiting(trying);
+    case DISPATCHED: return all_in(trying, FX_GEN_DISPATCHED);
     case DELIVERED:
-        WAIT_FOR(proxy_sprung(cluster_proxy(trying->worker), &held), STEP_MS, "no pull");
-        assert_true(all_in(trying, FX_GEN_RUNNING));
-        break;
-    case PREFILL:
-        WAIT_FOR(metric(trying, "fx_worker_running") > 0, STEP_MS, "it does not run");
-        break;
-    case DECODE:
-    case RECLAIM: WAIT_FOR(decoded(trying) >= trying->decoded + 3, STEP_MS, "no tokens"); break;
-    case FINISH: WAIT_FOR(logged(trying) >= 1 + try % SHORT, STEP_MS, "no tokens"); break;
+        return proxy_sprung(cluster_proxy(trying->worker), &held) && all_in(trying, FX_GEN_RUNNING);
+    case PREFILL: return metric(trying, "fx_worker_running") > 0;
+    case FINISH: return logged(trying) >= 1 + try % SHORT;
+    default: return decoded(trying) >= trying->decoded + 3;
     }
+}
+
+static void reach(struct trying *trying, uint32_t try) {
+    WAIT_FOR(generations_find(trying), STEP_MS, "it is not submitted");
+    WAIT_FOR(is_reached(trying, try), STEP_MS, "its phase does not come");
     if (trying->row->phase == RECLAIM) worker_kill(trying);
 }
 

@@ -91,59 +91,67 @@ static void a_wrong_password_is_told(void **state) {
 
 /* -- cuts between Redis and the processes of one kind -- */
 
-static struct link {
-    char path[128];
-    const char *redis;
-    struct proxy *proxy;
-} links[8];
-
 static const char *const cuttable[] = {"worker", "scheduler", "gateway"};
+static struct link {
+    char url[160];
+    struct proxy *proxy;
+} links[FX_TEST_COUNT(cuttable)][SUITE_MANY];
+static const char *redis_socket;
+
+static struct link *link_of(const char *program, uint32_t number) {
+    for (size_t i = 0; i < FX_TEST_COUNT(cuttable); i++)
+        if (strcmp(cuttable[i], program) == 0) return &links[i][number];
+    return NULL;
+}
+
+static const char *path_of(const struct link *link) {
+    return link->url + strlen("unix://");
+}
+
+static void mend(struct link *link) {
+    if (*link->url && !link->proxy) link->proxy = proxy_start(path_of(link), redis_socket);
+}
 
 static const char *redis_url(const struct suite *suite, const char *program, uint32_t number) {
-    static char urls[FX_TEST_COUNT(links)][160];
-    for (uint32_t i = 0; i < FX_TEST_COUNT(cuttable); i++) {
-        struct link *link = &links[2 * i + number];
-        if (strcmp(cuttable[i], program) != 0) continue;
-        if (!link->proxy) {
-            (void)snprintf(link->path, sizeof link->path, "%s/cut-%s-%u", suite->redis.folder,
-                           program, number);
-            link->redis = suite->redis.socket;
-            link->proxy = proxy_start(link->path, link->redis);
-        }
-        (void)snprintf(urls[2 * i + number], sizeof urls[0], "unix://%s", link->path);
-        return urls[2 * i + number];
-    }
-    return suite->redis.url;
+    struct link *link = link_of(program, number);
+    redis_socket = suite->redis.socket;
+    if (!link) return suite->redis.url;
+    (void)snprintf(link->url, sizeof link->url, "unix://%s/cut-%s-%u", suite->redis.folder, program,
+                   number);
+    mend(link);
+    return link->url;
 }
 
 static void cut(struct link *link) {
     if (!link->proxy) return;
     proxy_stop(link->proxy);
-    (void)unlink(link->path);
+    (void)unlink(path_of(link));
     link->proxy = NULL;
 }
 
-static void mend(struct link *link) {
-    if (*link->path) link->proxy = proxy_start(link->path, link->redis);
+static void all_are_well(struct suite *suite) {
+    for (uint32_t i = 0; suite_service(suite, i); i++)
+        suite_await_ready(suite_service(suite, i));
+    assert_works(suite);
+    for (uint32_t i = 0; i < SUITE_MANY; i++)
+        WAIT_FOR(worker_is_free(&suite->workers[i]), STEP_MS, "worker %u holds on", i);
+}
+
+static void cut_for_a_while(struct suite *suite, struct link *of) {
+    auto_stream stream = {0};
+    begin(suite, &stream);
+    for (size_t i = 0; i < SUITE_MANY; i++)
+        cut(&of[i]);
+    (void)usleep(CUT_MS * 1000);
+    for (size_t i = 0; i < SUITE_MANY; i++)
+        mend(&of[i]);
+    goes_on(&stream);
+    all_are_well(suite);
 }
 
 static void a_cut_to_redis_is_bridged(void **state) {
-    struct suite *suite = *state;
-    for (uint32_t i = 0; i < FX_TEST_COUNT(cuttable); i++) {
-        auto_stream stream = {0};
-        begin(suite, &stream);
-        cut(&links[2 * i]);
-        cut(&links[2 * i + 1]);
-        (void)usleep(CUT_MS * 1000);
-        mend(&links[2 * i]);
-        mend(&links[2 * i + 1]);
-        goes_on(&stream);
-        for (uint32_t j = 0; suite_service(suite, j); j++)
-            suite_await_ready(suite_service(suite, j));
-        assert_works(suite);
-        WAIT_FOR(worker_is_free(&suite->workers[0]) && worker_is_free(&suite->workers[1]), STEP_MS,
-                 "a worker holds on");
-    }
+    for (size_t i = 0; i < FX_TEST_COUNT(cuttable); i++)
+        cut_for_a_while(*state, links[i]);
 }
 
 /* -- services that die or freeze -- */
@@ -226,8 +234,9 @@ int main(void) {
                                 .env = WORDS("FX_LEASE_MS=1500", "FX_RENEW_MS=400"),
                                 .redis_url = redis_url,
                             });
-    for (size_t i = 0; i < FX_TEST_COUNT(links); i++)
-        cut(&links[i]);
+    for (size_t i = 0; i < FX_TEST_COUNT(cuttable); i++)
+        for (size_t j = 0; j < SUITE_MANY; j++)
+            cut(&links[i][j]);
     free(whole);
     free(few);
     return failed;

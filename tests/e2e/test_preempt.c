@@ -1,7 +1,6 @@
 /* Workers whose KV pool holds far less than their slots want: the youngest yield, wait and compute
  * their tokens again. Nobody fails, nobody gets another text, and the oldest never waits. */
 #include <signal.h>
-#include <sys/wait.h>
 #include "tests/chaos/crowd.h"
 
 enum {
@@ -150,13 +149,6 @@ static void the_oldest_never_waits(void **state) {
     cluster_await_clean();
 }
 
-/* All its threads stand still when this returns. */
-static void freeze(pid_t pid) {
-    siginfo_t info;
-    assert_int_equal(kill(pid, SIGSTOP), 0);
-    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED), 0);
-}
-
 /* Who has no room for those it has takes no more, slots or not: another worker may have room. */
 static void new_ones_go_where_there_is_room(void **state) {
     static const char *const names[LONG] = {"full-0", "full-1", "full-2", "full-3"};
@@ -166,7 +158,7 @@ static void new_ones_go_where_there_is_room(void **state) {
     worker_stop(0);
     cluster.opts.worker_env = little;
     suite_worker_start(&cluster, 0);
-    freeze(cluster.workers[1].process.pid);
+    process_freeze(&cluster.workers[1].process);
     for (uint32_t i = 0; i < LONG; i++)
         crowd_ask(&full[i], &long_request, names[i]);
     WAIT_FOR(metric(0, waiting) > 0 && metric(0, taken) == LONG, WAIT_MS, "nobody is set back");
