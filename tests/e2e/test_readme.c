@@ -3,7 +3,7 @@
 #include "tests/e2e/suite.h"
 
 #define FENCE "\n```console\n"
-enum { TEXT_MAX = 16384, RUN_MS = 60000, EXAMPLES_MIN = 6, ID_DIGITS = 32 };
+enum { TEXT_MAX = 16384, RUN_MS = 60000, EXAMPLES_MIN = 6, ID_DIGITS = 40 };
 
 /* -- the README -- */
 
