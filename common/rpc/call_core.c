@@ -147,6 +147,9 @@ void fx_call__sweep(fx_call *call, uint64_t now_ms) {
         fx_call__close(call, FX_DEADLINE_EXCEEDED, "the deadline passed");
         fx_call__cancelled(call);
     }
+    uint64_t read_ms_max = FX_READ_STALLS * (uint64_t)call->server->opts.stall_ms_max;
+    if (call->read_ms && call->read_ms + read_ms_max <= now_ms && !call->closed)
+        fx_call__close(call, FX_DEADLINE_EXCEEDED, "the message did not come");
     /* a write that began after the sweep did is newer than `now_ms` */
     if (call->write_ms && call->write_ms + call->server->opts.stall_ms_max <= now_ms)
         cut_stalled(call);
@@ -230,6 +233,7 @@ static void on_received(void *owner, bool ok) {
     pthread_mutex_lock(&call->lock);
     bool ended = call->ended;
     bool lost = !ok || call->cancelled || call->closed;
+    call->read_ms = 0;
     if (lost) buffer_drop(&call->received);
     if (!call->received) call->half_closed = true;
     pthread_mutex_unlock(&call->lock);
@@ -251,6 +255,7 @@ static void on_handed_back(void *owner, bool ok) {
 void fx_call__read(fx_call *call) {
     grpc_op op = {.op = GRPC_OP_RECV_MESSAGE};
     op.data.recv_message.recv_message = &call->received;
+    if (!streams_in(call)) call->read_ms = fx_clock_ms();
     fx_call__batch(call, &op, 1, &call->recv);
 }
 
@@ -259,7 +264,7 @@ static void begin(fx_call *call) {
     call->context = is_builtin(call) ? call->server : call->server->opts.context;
     call->peer_name = call->peer_address = NULL;
     call->message_mark = 0;
-    call->write_ms = 0;
+    call->write_ms = call->read_ms = 0;
     call->admitted = is_builtin(call) || !call->server->opts.admit;
     call->refs = 1;
     call->ended = call->closed = call->cancelled = false;

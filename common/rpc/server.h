@@ -55,7 +55,8 @@ struct fx_server_opts {
     uint32_t message_bytes_max; /* either direction, the transport's bound; 0 = 4 MiB */
     uint32_t reply_bytes_max;   /* of what is sent; 0 = message_bytes_max */
     uint32_t stall_ms_max;      /* for the client to read one message of ours, else it is cut with
-                                   RESOURCE_EXHAUSTED; 0 = 30000 */
+                                   RESOURCE_EXHAUSTED; twice that to send its one message, else
+                                   DEADLINE_EXCEEDED; 0 = 30000 */
     struct fx_tls tls;
     bool plaintext; /* allow a non-loopback address without TLS */
     void *context;  /* handed to every handler; must outlive the server */

@@ -10,6 +10,7 @@ enum {
     FX_ACCEPTORS = 8,   /* requests for a call that wait on each queue */
     FX_SWEEP_MS = 10,   /* how late a deadline may be noticed */
     FX_STALLS_MS = 500, /* how late a client that does not read */
+    FX_READ_STALLS = 2, /* of stall_ms_max, for a message to come */
     FX_STATUS_TEXT_MAX = 256,
 };
 
@@ -67,6 +68,7 @@ struct fx_call {
     bool admitted;     /* a message is read, or was */
     bool listening;    /* for the client's end */
     uint64_t write_ms; /* when the write in flight began; 0: none */
+    uint64_t read_ms;  /* since when its one message is waited for; 0: it is not */
     int close_cancelled;
     int health_sent; /* a Watch stream: the last status sent; -1: none */
     bool watching;

@@ -81,6 +81,20 @@ static void test_rows(void **state) {
     check_well(fixture);
 }
 
+/* As many as there are slots, and no word of any: they get none for long. */
+static void test_silent(void **state) {
+    struct fixture *fixture = *state;
+    int fd = h2_open(port(fixture), 65535);
+    for (uint32_t stream = 1; stream < 16; stream += 2)
+        h2_call(fd, stream, "/test.Echo/Count", NULL, 0, 0);
+    for (int i = 0; i < 5000 && fx_server_stats(fixture->server).calls_active < 8; i++)
+        usleep(1000);
+    for (int i = 0; i < 5000 && fx_server_stats(fixture->server).calls_active; i++)
+        usleep(1000);
+    check_well(fixture);
+    close(fd);
+}
+
 /* The field is named, whatever the message. */
 static void test_field_named(void **state) {
     struct fixture *fixture = *state;
@@ -253,6 +267,7 @@ static void test_all_slots(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_rows),
+        TEST(test_silent),
         TEST(test_field_named),
         TEST(test_much_metadata),
         TEST(test_endless),
