@@ -106,10 +106,18 @@ static json_t *long_request(bool stream, int tokens) {
                      "max_tokens", tokens, "temperature", 0, "stream", stream);
 }
 
+static void wait_decoding(const struct service *worker) {
+    static const char decoded[] = "fx_worker_tokens_decoded_total";
+    double before = service_metric(worker, decoded);
+    for (int i = 0; i < 5000 && service_metric(worker, decoded) <= before; i++)
+        usleep(1000);
+}
+
 static uint64_t hang_up(bool stream) {
     int fd = connect_http();
     post(fd, long_request(stream, 1000));
     struct service *worker = worker_busy();
+    wait_decoding(worker); /* e2e/test_hang_up has the other phases */
     close(fd);
     uint64_t begun_ms = fx_clock_ms();
     while (is_busy(worker) && fx_clock_ms() - begun_ms < 5000)
