@@ -32,7 +32,7 @@ struct answer {
     uint64_t n;                   /* tokens whose text is here */
     bool finished;                /* and its last chunk */
     bool ends;                    /* the gateway said that it ends: another has the rest */
-    uint64_t heard_ms;            /* when something new came */
+    uint64_t heard_ms;            /* when the gateway was last heard of */
 };
 
 /* -- one stream -- */
@@ -62,7 +62,6 @@ static bool on_data(void *user, fx_span data, fx_error *err) {
     struct answer *answer = user;
     fx_auto(json_t) chunk = json_loadb((const char *)data.at, data.len, 0, NULL);
     const json_t *error = json_object_get(chunk, "error");
-    answer->heard_ms = fx_clock_ms();
     answer->any = true;
     if (!json_is_object(chunk)) return fx_fail(err, FX_INTERNAL, "the stream has a bad event");
     if (error) return error_read(answer, error, err);
@@ -71,7 +70,9 @@ static bool on_data(void *user, fx_span data, fx_error *err) {
 }
 
 static bool on_stream(void *user, fx_span bytes, fx_error *err) {
-    return cli_sse_feed(((struct answer *)user)->sse, bytes, err);
+    struct answer *answer = user;
+    answer->heard_ms = fx_clock_ms(); /* a ping is a sign of life too */
+    return cli_sse_feed(answer->sse, bytes, err);
 }
 
 /* The POST, or what is left of its answer. */

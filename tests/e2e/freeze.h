@@ -5,7 +5,8 @@
 struct frozen {
     pid_t tid; /* 0: none */
 };
-/** Stops the last of its threads with that name. It thaws with thread_thaw(), or when the test ends. */
+/** Stops the last of its threads with that name. It thaws with thread_thaw(), or when the test
+ * ends. */
 void thread_freeze(struct frozen *frozen, const struct process *process, const char *name);
 /** It runs on. One that has ended meanwhile is fine. */
 void thread_thaw(struct frozen *frozen);
