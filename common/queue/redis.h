@@ -67,10 +67,10 @@ uint32_t fx_redis_inflight(const fx_redis *redis);
 struct event_base *fx_redis_base(const fx_redis *redis);
 
 /** Exactly one of `reply` and `err` is not NULL; both are borrowed until the callback returns.
- *  An error reply of Redis comes as `err`: UNAVAILABLE where it cannot serve now (LOADING, READONLY,
- *  MISCONF, OOM, NOREPLICAS and the like), RESOURCE_EXHAUSTED for the FULL of a function of ours;
- *  else INTERNAL, PERMISSION_DENIED, UNAUTHENTICATED.
- *  UNAVAILABLE after a lost connection: the command may or may not have been carried out. */
+ *  An error reply of Redis comes as `err`: UNAVAILABLE where it cannot serve now (LOADING,
+ * READONLY, MISCONF, OOM, NOREPLICAS and the like), RESOURCE_EXHAUSTED for the FULL of a function
+ * of ours; else INTERNAL, PERMISSION_DENIED, UNAUTHENTICATED. UNAVAILABLE after a lost connection:
+ * the command may or may not have been carried out. */
 typedef void (*fx_redis_done)(void *ctx, const redisReply *reply, const fx_error *err);
 
 /** Sends one command. On true `done` is called exactly once, later; on false never.
