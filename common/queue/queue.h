@@ -364,7 +364,7 @@ struct fx_restore {
  *  generation is made again where it is missing, and leased to the worker under its epoch. `last`
  *  tells what the log still has; what follows is appended, and finished, again. LEASE_LOST: it has
  *  ended, or another has it under this epoch or a later one. Only for a worker that knows that
- *  Redis is another (fx_redis_report's run_id), and that was heard less than retain_s ago: what
+ *  Redis is another (fx_redis_report's servers), and that was heard less than retain_s ago: what
  *  ended since cannot have expired. */
 FX_MUST bool fx_queue_restore(fx_queue *queue, const struct fx_restore *restore,
                               fx_queue_on_write done, void *ctx, fx_error *err);
