@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # ./fractal test and bench.
 
-PASSED=0 FAILED=0 CLIENTS=yes NOT_RUN=
+PASSED=0 FAILED=0 CLIENTS=yes NOT_RUN=''
 
 # run_ctest PRESET CTEST_OPTION...: adds its figures to PASSED and FAILED.
 run_ctest() {

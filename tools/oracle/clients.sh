@@ -13,7 +13,7 @@ TREE=$CACHE/tree # a copy of what node runs, with the packages above it
 CLIENTS=$TREE/tools/oracle/clients
 MODEL=fractal-tiny-moe
 PORTS=20 FETCH_S=120
-PASSED=0 FAILED=0 NOT_RUN= MISSED=0 MISSED_MAX=20
+PASSED=0 FAILED=0 NOT_RUN='' MISSED=0 MISSED_MAX=20
 for name in "${!FX_@}"; do unset "$name"; done
 
 fetch_python() {
