@@ -272,6 +272,7 @@ static const struct gw_route *route_open(const struct gateway *gateway,
                                          const struct fx_http_request *request,
                                          struct gw_problem *problem, const char **allow) {
     if (!gateway->process->draining) return route_find(request, problem, allow);
+    fx_http_server_drain(gateway->server); /* before the loop is told: this connection ends too */
     gw_problem_set(problem, GW_SHUTTING_DOWN, NULL, "this gateway is shutting down; try again");
     return NULL;
 }
