@@ -98,20 +98,15 @@ bool process_wait(struct process *process, uint32_t ms) {
 }
 
 void process_signal(const struct process *process, int number) {
-    assert_true(process->pid > 0);
+    siginfo_t info;
     assert_int_equal(kill(process->pid, number), 0);
+    if (number == SIGSTOP) assert_int_equal(waitid(P_PID, (id_t)process->pid, &info, WSTOPPED), 0);
 }
 
 static void process_kill(struct process *process) {
     if (!process_runs(process)) return;
     (void)kill(process->pid, SIGKILL);
     (void)process_wait(process, STOP_MS);
-}
-
-void process_freeze(const struct process *process) {
-    siginfo_t info;
-    assert_int_equal(kill(process->pid, SIGSTOP), 0);
-    assert_int_equal(waitid(P_PID, (id_t)process->pid, &info, WSTOPPED), 0);
 }
 
 void process_stop(struct process *process) {

@@ -38,9 +38,8 @@ void process_start(struct process *process, const char *name, const struct proce
 bool process_runs(struct process *process);
 /** False: it has not ended within `ms`. */
 bool process_wait(struct process *process, uint32_t ms);
+/** After SIGSTOP all its threads stand still when this returns. */
 void process_signal(const struct process *process, int number);
-/** SIGSTOP; all its threads stand still when this returns. */
-void process_freeze(const struct process *process);
 /** SIGTERM, to a stopped one too; SIGKILL when it does not end within 20 s. */
 void process_stop(struct process *process);
 /** What it printed so far. @own caller, free() */

@@ -219,7 +219,7 @@ static void before(struct trying *trying) {
     trying->decoded = decoded(trying);
     known_read(trying);
     if (trying->row->phase == QUEUED) hold(trying);
-    if (trying->row->phase == DISPATCHED) process_freeze(&trying->worker->process);
+    if (trying->row->phase == DISPATCHED) process_signal(&trying->worker->process, SIGSTOP);
     if (trying->row->phase != DELIVERED) return;
     const struct proxy_trap trap = {
         .call = "pull", .when = PROXY_AFTER, .nth = 1, .pid = pid, .signal = SIGSTOP};

@@ -227,13 +227,16 @@ int main(void) {
         cmocka_unit_test(a_cut_to_redis_is_bridged),
         cmocka_unit_test(answers_go_on_without_a_service),
     };
-    int failed = suite_main("outages", tests, FX_TEST_COUNT(tests),
-                            &(struct suite_opts){
-                                .workers = SUITE_MANY,
-                                .worker_env = WORDS("FX_BACKEND=ref", "FX_THREADS=1"), /* slowly */
-                                .env = WORDS("FX_LEASE_MS=1500", "FX_RENEW_MS=400"),
-                                .redis_url = redis_url,
-                            });
+    int failed =
+        suite_main("outages", tests, FX_TEST_COUNT(tests),
+                   &(struct suite_opts){
+                       .workers = SUITE_MANY,
+                       .worker_env = WORDS("FX_BACKEND=ref", "FX_THREADS=1"), /* slowly */
+                       /* One loop: each has connections of its own, that find out by themselves
+                          that a service is back. */
+                       .env = WORDS("FX_LEASE_MS=1500", "FX_RENEW_MS=400", "FX_HTTP_LOOPS=1"),
+                       .redis_url = redis_url,
+                   });
     for (size_t i = 0; i < FX_TEST_COUNT(cuttable); i++)
         for (size_t j = 0; j < SUITE_MANY; j++)
             cut(&links[i][j]);

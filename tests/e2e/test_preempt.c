@@ -158,7 +158,7 @@ static void new_ones_go_where_there_is_room(void **state) {
     worker_stop(0);
     cluster.opts.worker_env = little;
     suite_worker_start(&cluster, 0);
-    process_freeze(&cluster.workers[1].process);
+    process_signal(&cluster.workers[1].process, SIGSTOP);
     for (uint32_t i = 0; i < LONG; i++)
         crowd_ask(&full[i], &long_request, names[i]);
     WAIT_FOR(metric(0, waiting) > 0 && metric(0, taken) == LONG, WAIT_MS, "nobody is set back");
