@@ -1,6 +1,7 @@
 // node grpc.mjs ADDRESS KEY MODEL ADMIN [CERTIFICATES]: @grpc/grpc-js by reflection; with a folder of
 // certificates over mTLS.
 import assert from 'node:assert/strict';
+import crypto from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import grpc from '@grpc/grpc-js';
