@@ -2,6 +2,7 @@
 #include <event2/event.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -157,6 +158,15 @@ bool fx_loop_call(fx_loop *loop, void (*fn)(void *user), void *user) {
 uint64_t fx_loop_silence_ms(const fx_loop *loop) {
     uint64_t turned_ms = loop->turned_ms, now_ms = fx_clock_ms();
     return now_ms > turned_ms ? now_ms - turned_ms : 0;
+}
+
+bool fx_loop_turned_within(const fx_loop *loop, uint64_t ms, const char *name, char *reason,
+                           size_t reason_size) {
+    uint64_t ago_ms = fx_loop_silence_ms(loop);
+    if (ago_ms < ms) return true;
+    (void)snprintf(reason, reason_size, "%s has not turned for %llu ms", name,
+                   (unsigned long long)ago_ms);
+    return false;
 }
 
 void fx_loop_stop(fx_loop *loop) {

@@ -24,6 +24,9 @@ FX_MUST bool fx_loop_call(fx_loop *loop, void (*fn)(void *user), void *user);
 /** How long ago the loop last turned: not much over FX_LOOP_TURN_MS where its thread is sound.
  *  @thread any */
 uint64_t fx_loop_silence_ms(const fx_loop *loop);
+/** False: it has not turned for `ms`, and `reason` says so of `name`. @thread any */
+bool fx_loop_turned_within(const fx_loop *loop, uint64_t ms, const char *name, char *reason,
+                           size_t reason_size);
 /** Runs what was posted, then ends the thread; the base stays usable on this thread, so that what
  *  lives on it can be freed before fx_loop_free. @thread the opener's */
 void fx_loop_stop(fx_loop *loop);

@@ -16,6 +16,11 @@ static inline ProtobufCAllocator fx_arena_pb(fx_arena *arena) {
     return (ProtobufCAllocator){fx_arena_pb_alloc, fx_arena_pb_free, arena};
 }
 
+/** A borrowed text for a field of a message: protobuf-c's lack const, and packing only reads. */
+static inline char *fx_pb_text(const char *borrowed) {
+    return (char *)(uintptr_t)borrowed;
+}
+
 /** Unpacks `bytes` into the arena; valid until its reset. `out` is a message of `type`.
  *  @err INVALID_ARGUMENT malformed, RESOURCE_EXHAUSTED the arena is full */
 FX_MUST bool fx_pb_unpack(const ProtobufCMessageDescriptor *type, fx_span bytes, fx_arena *arena,

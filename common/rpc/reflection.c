@@ -1,4 +1,5 @@
 #include "common/rpc/descriptors_internal.h"
+#include "common/rpc/pb.h"
 #include "common/rpc/server_internal.h"
 #include "grpc/reflection/v1/reflection.pb-c.h"
 
@@ -25,7 +26,7 @@ struct answer {
 static void answer_error(struct answer *out, enum fx_code code, const char *text) {
     grpc__reflection__v1__error_response__init(&out->error);
     out->error.error_code = (int32_t)code;
-    out->error.error_message = (char *)(uintptr_t)text;
+    out->error.error_message = fx_pb_text(text);
     out->response.message_response_case = ANSWER(ERROR_RESPONSE);
     out->response.error_response = &out->error;
 }

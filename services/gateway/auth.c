@@ -4,6 +4,7 @@
 #include <sys/queue.h>
 #include "common/base/clock.h"
 #include "common/base/heap.h"
+#include "common/rpc/pb.h"
 #include "fractal/v1/tenant.pb-c.h"
 
 enum { PROBES = 8 };
@@ -198,7 +199,7 @@ static FX_MUST bool ask(struct gw_auth *auth, const char *key, const fx_trace *t
                         struct asking *asking) {
     Fractal__V1__AuthenticateRequest message = FRACTAL__V1__AUTHENTICATE_REQUEST__INIT;
     if (key)
-        message.key = (char *)(uintptr_t)key; /* packing only reads it */
+        message.key = fx_pb_text(key);
     else
         message.digest = (ProtobufCBinaryData){sizeof asking->digest, asking->digest};
     struct fx_client_request request = {

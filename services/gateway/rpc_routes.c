@@ -1,5 +1,6 @@
 /* ListModels and CountTokens. */
 #include "common/base/heap.h"
+#include "common/rpc/pb.h"
 #include "fractal/v1/inference.pb-c.h"
 #include "services/gateway/rpc.h"
 
@@ -22,7 +23,7 @@ static void listing_reply(struct gw_visit *visit, struct listing *listing) {
         const struct gw_model *from = gw_models_at(models, i);
         Fractal__V1__ServedModel *to = listing->at[i] = &listing->models[i];
         *to = (Fractal__V1__ServedModel)FRACTAL__V1__SERVED_MODEL__INIT;
-        to->name = (char *)(uintptr_t)from->name;
+        to->name = fx_pb_text(from->name);
         to->created_s = from->created_s;
         to->context_max = from->context_max;
         to->vocabulary = from->vocabulary;

@@ -54,11 +54,7 @@ void scheduler_app_close(struct scheduler_app *app) {
 }
 
 static bool turned_within(struct scheduler_app *app, uint64_t ms, char *reason) {
-    uint64_t ago = fx_loop_silence_ms(app->loop);
-    if (ago < ms) return true;
-    (void)snprintf(reason, FX_ADMIN_REASON_MAX, "the dispatch loop has not turned for %llu ms",
-                   (unsigned long long)ago);
-    return false;
+    return fx_loop_turned_within(app->loop, ms, "the dispatch loop", reason, FX_ADMIN_REASON_MAX);
 }
 
 bool scheduler_app_live(void *ctx, char *reason) {

@@ -3,6 +3,7 @@
 #include "common/base/log.h"
 #include "common/model/ingest.h"
 #include "common/model/tokenizer.h"
+#include "common/rpc/pb.h"
 #include "services/slicer/app.h"
 #include "services/slicer/message.h"
 
@@ -15,7 +16,7 @@ struct run {
 
 static void fill(Fractal__V1__ImportProgress *message, const struct fx_ingest_progress *progress) {
     fractal__v1__import_progress__init(message);
-    message->stage = (char *)(uintptr_t)progress->stage;
+    message->stage = fx_pb_text(progress->stage);
     message->done_bytes = progress->done_bytes;
     message->total_bytes = progress->total_bytes;
 }

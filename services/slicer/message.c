@@ -1,22 +1,18 @@
+#include "common/rpc/pb.h"
 #include "services/slicer/message.h"
-
-/* protobuf-c's strings lack const; packing writes none. */
-static char *text(const char *borrowed) {
-    return (char *)(uintptr_t)borrowed;
-}
 
 void slicer_model_fill(struct slicer_model *model, const struct fx_model_info *info) {
     Fractal__V1__Model *message = &model->message;
     fractal__v1__model__init(message);
     fx_numerics_id(info, "f32", model->numerics_id);
-    message->name = text(info->name);
+    message->name = fx_pb_text(info->name);
     message->number = info->number;
-    message->version = text(info->version);
-    message->dtype = text(fx_model_dtype_name(info->dtype));
+    message->version = fx_pb_text(info->version);
+    message->dtype = fx_pb_text(fx_model_dtype_name(info->dtype));
     message->created_s = info->created_s;
     message->context_max = info->context_max;
     message->vocabulary = info->vocabulary;
-    message->tokenizer_digest = text(info->tokenizer_digest);
+    message->tokenizer_digest = fx_pb_text(info->tokenizer_digest);
     message->has_chat_template = info->has_chat_template;
     message->numerics_id = model->numerics_id;
     message->bytes = info->bytes;

@@ -39,11 +39,7 @@ bool tenant_app_redis(struct tenant_app *app, const struct tenant_config *config
 }
 
 static bool turned_within(const struct tenant_app *app, uint64_t ms, char *reason) {
-    uint64_t ago = fx_loop_silence_ms(app->loop);
-    if (ago < ms) return true;
-    (void)snprintf(reason, FX_ADMIN_REASON_MAX, "the loop has not turned for %llu ms",
-                   (unsigned long long)ago);
-    return false;
+    return fx_loop_turned_within(app->loop, ms, "the loop", reason, FX_ADMIN_REASON_MAX);
 }
 
 bool tenant_app_live(void *ctx, char *reason) {

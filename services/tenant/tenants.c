@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/rpc/pb.h"
 #include "services/tenant/op.h"
 
 enum { NUMBER_TEXT = 16 };
@@ -49,7 +50,7 @@ static void on_created(void *ctx, const redisReply *reply, const fx_error *err) 
         op_refuse(op, FX_RESOURCE_EXHAUSTED, "there are %d tenants", TENANT_TENANTS_MAX);
     } else {
         tenant.number = reply_number(reply_at(reply, 1));
-        tenant.name = (char *)(uintptr_t)op->name;
+        tenant.name = fx_pb_text(op->name);
         tenant.created_ms = op->created_ms;
         tenant.weight = op->weight;
         tenant.limits = ((const Fractal__V1__CreateTenantRequest *)op->request)->limits;
@@ -138,7 +139,7 @@ static void on_page(void *ctx, const redisReply *reply, const fx_error *err) {
     if (op->more && out.n_tenants > 0) {
         fx_span token = op_number(op, tenants[out.n_tenants - 1].number);
         if (!token.at) return;
-        out.next_page_token = (char *)(uintptr_t)token.at;
+        out.next_page_token = fx_pb_text((const char *)token.at);
     }
     fx_call_reply(op->call, &out);
 }

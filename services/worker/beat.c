@@ -1,6 +1,7 @@
 #include "services/worker/io_internal.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/rpc/pb.h"
 #include "fractal/v1/scheduler.pb-c.h"
 
 enum { BEAT_DEADLINE_MS = 2000 };
@@ -28,17 +29,12 @@ static void on_leave(void *user, const struct fx_client_result *result) {
     status_set(io->opts.status, STATUS_LEFT, 1);
 }
 
-/* The protocol's fields are not const; packing only reads them. */
-static char *text(const char *borrowed) {
-    return (char *)(uintptr_t)borrowed;
-}
-
 void io_beat(worker_io *io) {
     if (io->beating) return;
     Fractal__V1__RegisterWorkerRequest message = FRACTAL__V1__REGISTER_WORKER_REQUEST__INIT;
-    message.worker = text(io->opts.worker);
+    message.worker = fx_pb_text(io->opts.worker);
     message.model = io->model;
-    message.model_name = text(io->opts.model->name);
+    message.model_name = fx_pb_text(io->opts.model->name);
     message.slots = io->slots;
     message.slots_free = io->slots - io->used;
     message.numerics_id = io->numerics_id;

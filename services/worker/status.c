@@ -3,6 +3,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/http/admin.h"
+#include "common/rpc/pb.h"
 #include "fractal/v1/worker.pb-c.h"
 #include <stdio.h>
 
@@ -160,18 +161,13 @@ void worker_metrics(void *ctx, fx_buf *out) {
     }
 }
 
-/* The protocol's fields are not const; nothing writes through them. */
-static char *text(const char *borrowed) {
-    return (char *)(uintptr_t)borrowed;
-}
-
 static void get_worker(fx_call *call, const void *request, void *context) {
     (void)request;
     const struct worker_status *status = context;
     Fractal__V1__WorkerStatus reply = FRACTAL__V1__WORKER_STATUS__INIT;
-    reply.worker = text(status->worker);
-    reply.model_name = text(status->model);
-    reply.backend = text(status->backend);
+    reply.worker = fx_pb_text(status->worker);
+    reply.model_name = fx_pb_text(status->model);
+    reply.backend = fx_pb_text(status->backend);
     reply.slots = (uint32_t)status_get(status, STATUS_SLOTS);
     reply.slots_free = (uint32_t)status_get(status, STATUS_SLOTS_FREE);
     reply.kv_blocks = (uint32_t)status_get(status, STATUS_KV_BLOCKS);
