@@ -170,7 +170,7 @@ static void test_figures_are_true(void **state) {
     }
 }
 
-/* Long prompts keep KV pages long enough for a heartbeat to see them. */
+/* A long answer keeps KV pages long enough for a heartbeat to see them. */
 static void test_kv_pages_come_back(void **state) {
     struct suite *suite = *state;
     auto_listener listener = {0};
@@ -260,6 +260,11 @@ int main(void) {
         cmocka_unit_test(test_revoked),
         cmocka_unit_test(test_top),
     };
-    const struct suite_opts opts = {.workers = SUITE_MANY, .gateways = SUITE_MANY};
+    const struct suite_opts opts = {
+        .workers = SUITE_MANY,
+        .gateways = SUITE_MANY,
+        .worker_env =
+            WORDS("FX_BACKEND=ref", "FX_THREADS=1"), /* a long answer outlasts a heartbeat */
+    };
     return suite_main("telemetry", tests, FX_TEST_COUNT(tests), &opts);
 }
