@@ -232,3 +232,16 @@ fx_span fx_http_header(const struct fx_http_request *request, const char *name) 
         if (fx_span_eq_str(request->headers[i].name, name)) return request->headers[i].value;
     return (fx_span){0};
 }
+
+fx_span fx_http_query(const struct fx_http_request *request, const char *name) {
+    fx_span query = request->query;
+    size_t len = strlen(name);
+    while (query.len) {
+        const uint8_t *amp = memchr(query.at, '&', query.len);
+        size_t part = amp ? (size_t)(amp - query.at) : query.len;
+        if (part > len && query.at[len] == '=' && memcmp(query.at, name, len) == 0)
+            return (fx_span){query.at + len + 1, part - len - 1};
+        query = (fx_span){query.at + part + (amp != NULL), query.len - part - (amp != NULL)};
+    }
+    return (fx_span){NULL, 0};
+}

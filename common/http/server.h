@@ -128,6 +128,8 @@ FX_DEFINE_AUTO(fx_http_server, fx_http_server_free)
 
 /** The value of a header (lower-case name), {NULL, 0} when absent; of several the first. */
 fx_span fx_http_header(const struct fx_http_request *request, const char *name);
+/** The value of `name=` in the query, as sent; {NULL, 0} when absent; of several the first. */
+fx_span fx_http_query(const struct fx_http_request *request, const char *name);
 /** "GET", ... */
 const char *fx_http_method_name(enum fx_http_method method);
 /** "Not Found", ... */

@@ -1,7 +1,6 @@
 #include "services/cli/answer.h"
 #include <jansson.h>
 #include <string.h>
-#include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/hash.h"
 #include "common/base/heap.h"
@@ -15,7 +14,7 @@ enum {
     ASK_AGAIN_MAX = 2,
     WAIT_MS_MIN = 100,
     WAIT_MS_MAX = 2000,
-    POLL_MS = 50,
+
     PATH_MAX_BYTES = 192
 };
 
@@ -112,13 +111,6 @@ static bool is_cut(const struct answer *answer, const fx_error *err) {
            err->code == FX_DEADLINE_EXCEEDED;
 }
 
-/* False: Ctrl-C. */
-static bool wait_ms(uint32_t ms) {
-    for (uint64_t end_ms = fx_clock_ms() + ms; fx_clock_ms() < end_ms && !cli_interrupted();)
-        (void)usleep(POLL_MS * 1000);
-    return !cli_interrupted();
-}
-
 /* The request had a key, so leaving does not cancel it. */
 static void cancel(const struct answer *answer, const char *base) {
     char url[CLI_URL_MAX + PATH_MAX_BYTES];
@@ -156,7 +148,7 @@ bool cli_answer_follow(const struct cli_question *question, fx_error *err) {
         if (!comes_back(&answer, tries, err)) return false;
         wait = answer.heard_ms != heard_ms ? WAIT_MS_MIN : wait * 2;
         if (wait > WAIT_MS_MAX) wait = WAIT_MS_MAX;
-        if (!wait_ms(*answer.id || answer.reached ? wait : 0)) {
+        if (!cli_interrupt_wait(*answer.id || answer.reached ? wait : 0)) {
             if (*answer.id) cancel(&answer, gateways->url[(tries + 1) % gateways->count]);
             return fx_fail(err, FX_CANCELLED, "cancelled");
         }

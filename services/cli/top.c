@@ -16,7 +16,6 @@ enum {
     WIDTH_DEFAULT = 80,
     HEIGHT_DEFAULT = 24,
     RETRY_MS = 1000,
-    POLL_MS = 50,
     STALE_MS = 3000, /* without a snapshot */
 };
 
@@ -149,8 +148,7 @@ static void wait_and_say(struct top *top, const fx_error *err) {
         draw(top, note);
     else
         (void)fprintf(stderr, "fractal: %s\n", note);
-    for (uint64_t end_ms = fx_clock_ms() + RETRY_MS; fx_clock_ms() < end_ms && !cli_interrupted();)
-        (void)usleep(POLL_MS * 1000);
+    (void)cli_interrupt_wait(RETRY_MS);
 }
 
 /* From gateway to gateway; false with why it ended. */

@@ -144,27 +144,28 @@ static FX_MUST bool pieces_fill(struct gw_visit *visit, struct gw_piece *pieces)
     return true;
 }
 
-static void whole_write(const struct gw_visit *visit, const struct gw_piece *pieces, fx_buf *out) {
+struct whole {
+    const struct gw_visit *visit;
+    const struct gw_piece *pieces;
+};
+
+static void whole_write(const void *what, fx_buf *out) {
+    const struct whole *whole = what;
+    const struct gw_visit *visit = whole->visit;
     if (visit->rejoin) gw_status_open(visit, out);
-    visit->shape->whole(&visit->answer, pieces, visit->choice_count, out);
+    visit->shape->whole(&visit->answer, whole->pieces, visit->choice_count, out);
     if (visit->rejoin) gw_status_close(out);
 }
 
 static void whole_send(struct gw_visit *visit) {
     struct gw_piece pieces[GW_CHOICES_MAX];
     struct gw_problem problem;
-    fx_buf out = {0};
-    bool ok = pieces_fill(visit, pieces);
-    if (ok) whole_write(visit, pieces, &out);
-    fx_auto(uint8_t) json = fx_alloc(1, out.len);
-    if (!json || !ok) {
-        gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "no memory for the answer");
-        gw_visit_refuse(visit, &problem);
+    if (pieces_fill(visit, pieces)) {
+        gw_visit_reply_written(visit, whole_write, &(struct whole){visit, pieces});
         return;
     }
-    out = (fx_buf){json, 0, out.len};
-    whole_write(visit, pieces, &out);
-    gw_visit_reply(visit, (fx_span){json, out.len});
+    gw_problem_set(&problem, GW_UNAVAILABLE, NULL, "no memory for the answer");
+    gw_visit_refuse(visit, &problem);
 }
 
 static FX_MUST bool whole_add(struct gw_choice *choice, fx_span text) {

@@ -30,7 +30,7 @@ enum {
 
 /* -- log -- */
 
-static void log_failed(const char *what, const fx_error *err) {
+void gateway_log_failed(const char *what, const fx_error *err) {
     fx_log(FX_LOG_WARN, FX_EVENT("call_failed"), FX_KS("call", what),
            FX_KS("code", fx_code_name(err->code)), FX_KS("error", err->text));
 }
@@ -162,7 +162,7 @@ static FX_MUST bool caches_open(struct gateway *gateway, fx_error *err) {
                                     .slicer = gateway->slicer,
                                     .vocabs = gateway->process->vocabs,
                                     .metrics = &gateway->metrics,
-                                    .on_error = log_failed};
+                                    .on_error = gateway_log_failed};
     struct gw_auth_opts auth = {
         .tenant = gateway->tenant, .redis = gateway->ledger, .metrics = &gateway->metrics};
     struct gw_limits_opts limits = {.redis = gateway->ledger,

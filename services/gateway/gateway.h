@@ -43,6 +43,8 @@ struct gateway {
 /** Opens a zeroed gateway whose `process` and `index` are set; it serves once the loop runs. What a
  *  failure leaves is for gateway_close. @err as the parts, naming the part */
 FX_MUST bool gateway_open(struct gateway *gateway, fx_error *err);
+/** A call of ours to another service failed. @thread any */
+void gateway_log_failed(const char *what, const fx_error *err);
 /** A line of the access log. @thread the loop's */
 void gateway_log_rpc(struct gateway *gateway, const char *request_id, const char *method,
                      enum fx_code code, uint64_t us);

@@ -80,16 +80,16 @@ static void resubmit(struct gw_choice *choice) {
     struct gw_visit *visit = choice->visit;
     struct gw_problem problem;
     if (choice->submitting) return;
-    bool whole = !visit->rejoin || visit->rejoin->whole;
     if (choice->resubmits >= RESUBMITS_MAX) {
         gw_problem_set(&problem, GW_FAILED, NULL, "the generation was lost");
         gw_generation_fail(visit, &problem);
         return;
     }
-    if (whole)
+    if (visit->prompt.at)
         gw_submit(choice, 1);
     else
-        choice->resubmits++; /* its worker still may log it again */
+        choice
+            ->resubmits++; /* an ended one, without its prompt: its worker still may log it again */
 }
 
 static void finish_count(struct gw_metrics *metrics, enum fx_finish finish) {
@@ -371,14 +371,8 @@ static void on_model(void *ctx, const struct gw_model *model) {
         gw_generation_admit(visit);
 }
 
-static void on_no_model(void *ctx, const struct gw_problem *problem) {
-    gw_visit_refuse(ctx, problem);
-}
-
 void gw_serve_generation(struct gw_visit *visit) {
     visit->shape = visit->route->shape;
     (void)snprintf(visit->name, sizeof visit->name, "%s", visit->request.model);
-    visit->waiter = (struct gw_models_waiter){
-        .name = visit->name, .ctx = visit, .found = on_model, .refused = on_no_model};
-    gw_models_want(visit->gateway->models, &visit->waiter);
+    gw_visit_want_model(visit, visit->name, on_model);
 }

@@ -29,30 +29,38 @@ static void fail(struct gw_visit *visit, const fx_error *err) {
     gw_problem_set(&rejoin->problem, GW_UNAVAILABLE, NULL, "the queue: %s", err->text);
 }
 
-/* One of the questions: which choice is found by the order of the answers' arrival, which is the
- * order of the questions. */
-static void on_state(void *ctx, const struct fx_gen_about *about, const fx_error *err) {
-    struct gw_visit *visit = ctx;
+/* One of the questions is answered: which choice is found by the order of the answers' arrival,
+ * which is the order of the questions. `state` NULL: there is none, or `err` says why. */
+static void told(struct gw_visit *visit, const struct gw_rejoin_state *state, const fx_error *err) {
     struct gw_rejoin *rejoin = visit->rejoin;
-    struct gw_rejoin_state *state = &rejoin->states[visit->request.n - rejoin->asked];
     if (err)
         fail(visit, err);
-    else if (about->status == FX_QUEUE_OK)
-        *state = (struct gw_rejoin_state){about->state, about->finish, about->tokens};
+    else if (state)
+        rejoin->states[visit->request.n - rejoin->asked] = *state;
     if (--rejoin->asked == 0) described(visit);
     gw_visit_unref(visit); /* the question's */
 }
 
-static void ask_all(struct gw_visit *visit) {
-    struct gw_rejoin *rejoin = visit->rejoin;
+static void on_state(void *ctx, const struct fx_gen_about *about, const fx_error *err) {
+    struct gw_rejoin_state state = {0};
+    bool known = !err && about->status == FX_QUEUE_OK;
+    if (known) state = (struct gw_rejoin_state){about->state, about->finish, about->tokens};
+    told(ctx, known ? &state : NULL, err);
+}
+
+static bool describe_one(struct gw_visit *visit, const fx_gen_id *id, fx_error *err) {
+    return fx_queue_describe(visit->gateway->queue, visit->rejoin->name.model, id, on_state, visit,
+                             err);
+}
+
+static void ask_all(struct gw_visit *visit,
+                    bool (*ask)(struct gw_visit *visit, const fx_gen_id *id, fx_error *err)) {
     fx_error err = {0};
-    rejoin->asked = visit->request.n;
+    visit->rejoin->asked = visit->request.n;
     for (uint32_t i = 0; i < visit->request.n; i++) {
         fx_gen_id id = gw_choice_id(&visit->id, i);
         gw_visit_ref(visit); /* the question's */
-        if (!fx_queue_describe(visit->gateway->queue, rejoin->name.model, &id, on_state, visit,
-                               &err))
-            on_state(visit, NULL, &err);
+        if (!ask(visit, &id, &err)) told(visit, NULL, &err);
     }
 }
 
@@ -70,7 +78,7 @@ static void on_first(void *ctx, const struct fx_gen_about *about, const fx_error
     if (rejoin->failed)
         described(visit);
     else if (gw_visit_here(visit))
-        ask_all(visit);
+        ask_all(visit, describe_one);
     gw_visit_unref(visit); /* the question's */
 }
 
@@ -188,14 +196,8 @@ static void on_model(void *ctx, const struct gw_model *model) {
     gw_generation_watch(visit);
 }
 
-static void on_no_model(void *ctx, const struct gw_problem *problem) {
-    gw_visit_refuse(ctx, problem);
-}
-
 void gw_rejoin_follow(struct gw_visit *visit) {
-    visit->waiter = (struct gw_models_waiter){
-        .name = visit->rejoin->model, .ctx = visit, .found = on_model, .refused = on_no_model};
-    gw_models_want(visit->gateway->models, &visit->waiter);
+    gw_visit_want_model(visit, visit->rejoin->model, on_model);
 }
 
 /* The answer is in the status of one that finished. */
@@ -212,23 +214,10 @@ void gw_serve_status(struct gw_visit *visit) {
 
 /* -- its events -- */
 
-/* The value of `name=` in the query, as it is: no value of ours needs an escape. */
-static fx_span query_find(fx_span query, const char *name) {
-    size_t len = strlen(name);
-    while (query.len) {
-        const uint8_t *amp = memchr(query.at, '&', query.len);
-        size_t part = amp ? (size_t)(amp - query.at) : query.len;
-        if (part > len && query.at[len] == '=' && memcmp(query.at, name, len) == 0)
-            return (fx_span){query.at + len + 1, part - len - 1};
-        query = (fx_span){query.at + part + (amp != NULL), query.len - part - (amp != NULL)};
-    }
-    return (fx_span){NULL, 0};
-}
-
 /* Last-Event-ID is newer than the URL: an EventSource that reconnects sends both. */
 static FX_MUST bool places_find(struct gw_visit *visit, struct gw_problem *problem) {
     fx_span header = fx_http_header(visit->http, "last-event-id");
-    fx_span text = header.len ? header : query_find(visit->http->query, "after");
+    fx_span text = header.len ? header : fx_http_query(visit->http, "after");
     if (!text.len || gw_places_read(text, visit->rejoin->had, visit->request.n)) return true;
     return gw_refuse(problem, GW_BAD_VALUE, header.len ? "last-event-id" : "after",
                      "must be the `id` of an event of this answer, or a number of tokens for each "
@@ -248,7 +237,7 @@ static void events_found(struct gw_visit *visit) {
     }
     visit->request.stream = true;
     visit->request.include_usage =
-        fx_span_eq_str(query_find(visit->http->query, "include_usage"), "true");
+        fx_span_eq_str(fx_http_query(visit->http, "include_usage"), "true");
     gw_rejoin_follow(visit);
 }
 
@@ -265,31 +254,22 @@ void gw_serve_events(struct gw_visit *visit) {
 /* -- its cancel -- */
 
 static void on_cancelled(void *ctx, const struct fx_gen_info *info, const fx_error *err) {
-    struct gw_visit *visit = ctx;
-    struct gw_rejoin *rejoin = visit->rejoin;
-    struct gw_rejoin_state *state = &rejoin->states[visit->request.n - rejoin->asked];
-    if (err)
-        fail(visit, err);
-    else if (info->status == FX_QUEUE_OK)
-        *state = (struct gw_rejoin_state){info->state, info->finish, info->tokens};
-    if (--rejoin->asked == 0) described(visit);
-    gw_visit_unref(visit); /* the question's */
+    struct gw_rejoin_state state = {0};
+    bool known = !err && info->status == FX_QUEUE_OK;
+    if (known) state = (struct gw_rejoin_state){info->state, info->finish, info->tokens};
+    told(ctx, known ? &state : NULL, err);
+}
+
+static bool cancel_one(struct gw_visit *visit, const fx_gen_id *id, fx_error *err) {
+    return fx_queue_cancel(visit->gateway->queue, visit->rejoin->name.model, id, on_cancelled,
+                           visit, err);
 }
 
 /* Those that run stay so until their worker has stopped: the reply says how they stand now. */
 static void cancel_found(struct gw_visit *visit) {
-    struct gw_rejoin *rejoin = visit->rejoin;
-    fx_error err = {0};
-    rejoin->found = visit->front->status;
-    rejoin->asked = visit->request.n;
+    visit->rejoin->found = visit->front->status;
     gw_count(&visit->gateway->metrics.cancelled, 1);
-    for (uint32_t i = 0; i < visit->request.n; i++) {
-        fx_gen_id id = gw_choice_id(&visit->id, i);
-        gw_visit_ref(visit); /* the question's */
-        if (!fx_queue_cancel(visit->gateway->queue, rejoin->name.model, &id, on_cancelled, visit,
-                             &err))
-            on_cancelled(visit, NULL, &err);
-    }
+    ask_all(visit, cancel_one);
 }
 
 void gw_serve_cancel(struct gw_visit *visit) {

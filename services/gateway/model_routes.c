@@ -41,17 +41,11 @@ static void on_found(void *ctx, const struct gw_model *model) {
     gw_visit_reply(visit, (fx_span){json, out.len});
 }
 
-static void on_refused(void *ctx, const struct gw_problem *problem) {
-    gw_visit_refuse(ctx, problem);
-}
-
 void gw_serve_model(struct gw_visit *visit) {
     const struct gw_model *model = gw_models_find(visit->gateway->models, visit->name);
     if (model) { /* also before its tokenizer is here */
         on_found(visit, model);
         return;
     }
-    visit->waiter = (struct gw_models_waiter){
-        .name = visit->name, .ctx = visit, .found = on_found, .refused = on_refused};
-    gw_models_want(visit->gateway->models, &visit->waiter);
+    gw_visit_want_model(visit, visit->name, on_found);
 }

@@ -4,7 +4,6 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/heap.h"
-#include "common/base/log.h"
 #include "common/http/tls.h"
 #include "services/gateway/rpc.h"
 #include "services/gateway/vocabs.h"
@@ -95,11 +94,6 @@ static void on_vocabs(void *ctx) {
         (void)!fx_loop_post(process->loops[i].loop, vocabs_changed, &process->loops[i]);
 }
 
-static void on_vocab_error(const char *what, const fx_error *err) {
-    fx_log(FX_LOG_WARN, FX_EVENT("call_failed"), FX_KS("call", what),
-           FX_KS("code", fx_code_name(err->code)), FX_KS("error", err->text));
-}
-
 /* -- open -- */
 
 static FX_MUST bool shared_open(struct gw_process *process, fx_error *err) {
@@ -108,7 +102,7 @@ static FX_MUST bool shared_open(struct gw_process *process, fx_error *err) {
                                     .tls = gw_config_tls(config),
                                     .on_change = on_vocabs,
                                     .ctx = process,
-                                    .on_error = on_vocab_error};
+                                    .on_error = gateway_log_failed};
     if (*config->http_tls_cert &&
         !fx_tls_server(config->http_tls_cert, config->http_tls_key, &process->tls, err))
         return fx_wrap(err, "FX_HTTP_TLS_CERT, FX_HTTP_TLS_KEY");

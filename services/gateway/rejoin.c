@@ -70,7 +70,6 @@ static FX_MUST bool task_copy(struct gw_visit *visit, const task_type *task) {
     request->n = choices_of(task);
     visit->max_tokens = task->max_tokens;
     rejoin->created_s = task->submitted_ms / 1000;
-    rejoin->whole = task->n_prompt_ids > 0;
     return stops_copy(request, task) && biases_copy(request, task->sampling) &&
            prompt_copy(&visit->prompt, task);
 }

@@ -6,7 +6,6 @@ struct gw_rejoin {
     struct gw_public_id name;
     char model[GW_MODEL_NAME_MAX + 1];
     uint64_t created_s;
-    bool whole; /* with its prompt: should Redis lose it, it can be submitted again */
     struct gw_place had[GW_CHOICES_MAX];
     struct gw_rejoin_state {
         enum fx_gen_state state;

@@ -193,8 +193,8 @@ void gw_rpc_pump(struct gw_visit *visit) {
 static FX_MUST bool once_read(struct gw_visit *visit, struct gw_problem *problem) {
     const ProtobufCMessage *message = visit->rpc->message;
     fx_span key = fx_call_metadata(visit->rpc->call, "idempotency-key");
-    size_t len = 1 + protobuf_c_message_get_packed_size(message);
     if (!key.at) return true;
+    size_t len = 1 + protobuf_c_message_get_packed_size(message);
     fx_auto(uint8_t) body = fx_alloc(1, len);
     if (!body) return gw_refuse(problem, GW_UNAVAILABLE, NULL, "no memory for the request");
     body[0] = (uint8_t)visit->route->kind;

@@ -59,12 +59,6 @@ static void on_model(void *ctx, const struct gw_model *model) {
     end(visit, &reply);
 }
 
-static void on_no_model(void *ctx, const struct gw_problem *problem) {
-    gw_visit_refuse(ctx, problem);
-}
-
 void gw_rpc_serve_count(struct gw_visit *visit) {
-    visit->waiter = (struct gw_models_waiter){
-        .name = visit->request.model, .ctx = visit, .found = on_model, .refused = on_no_model};
-    gw_models_want(visit->gateway->models, &visit->waiter);
+    gw_visit_want_model(visit, visit->request.model, on_model);
 }

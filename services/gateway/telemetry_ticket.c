@@ -68,22 +68,12 @@ void gw_serve_ticket(struct gw_visit *visit) {
 /* -- taking -- */
 
 bool gw_ticket_of(const struct fx_http_request *request, fx_span *out) {
-    static const char name[] = "ticket=";
-    const size_t len = sizeof name - 1;
-    fx_span query = request->query;
     if (fx_http_header(request, "authorization").len || fx_http_header(request, "x-auth-token").len)
         return false;
-    while (query.len) {
-        const uint8_t *end = memchr(query.at, '&', query.len);
-        size_t part = end ? (size_t)(end - query.at) : query.len;
-        if (part >= len && memcmp(query.at, name, len) == 0) {
-            *out = (fx_span){query.at + len, part - len};
-            return true;
-        }
-        part += end ? 1 : 0;
-        query = (fx_span){query.at + part, query.len - part};
-    }
-    return false;
+    fx_span ticket = fx_http_query(request, "ticket");
+    if (!ticket.at) return false;
+    *out = ticket;
+    return true;
 }
 
 static void on_taken(void *ctx, const redisReply *reply, const fx_error *err) {

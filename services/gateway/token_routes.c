@@ -3,17 +3,6 @@
 #include "common/http/json.h"
 #include "services/gateway/visit.h"
 
-static void on_no_model(void *ctx, const struct gw_problem *problem) {
-    gw_visit_refuse(ctx, problem);
-}
-
-static void model_want(struct gw_visit *visit,
-                       void (*found)(void *ctx, const struct gw_model *model)) {
-    visit->waiter = (struct gw_models_waiter){
-        .name = visit->request.model, .ctx = visit, .found = found, .refused = on_no_model};
-    gw_models_want(visit->gateway->models, &visit->waiter);
-}
-
 /* -- to ids -- */
 
 struct tokenized {
@@ -70,7 +59,7 @@ static void on_model_tokenize(void *ctx, const struct gw_model *model) {
 }
 
 void gw_serve_tokenize(struct gw_visit *visit) {
-    model_want(visit, on_model_tokenize);
+    gw_visit_want_model(visit, visit->request.model, on_model_tokenize);
 }
 
 /* -- to text -- */
@@ -114,5 +103,5 @@ static void on_model_detokenize(void *ctx, const struct gw_model *model) {
 }
 
 void gw_serve_detokenize(struct gw_visit *visit) {
-    model_want(visit, on_model_detokenize);
+    gw_visit_want_model(visit, visit->request.model, on_model_detokenize);
 }

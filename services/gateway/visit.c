@@ -14,6 +14,17 @@ void gw_visit_unref(struct gw_visit *visit) {
     free(visit);
 }
 
+static void on_no_model(void *ctx, const struct gw_problem *problem) {
+    gw_visit_refuse(ctx, problem);
+}
+
+void gw_visit_want_model(struct gw_visit *visit, const char *name,
+                         void (*found)(void *ctx, const struct gw_model *model)) {
+    visit->waiter = (struct gw_models_waiter){
+        .name = name, .ctx = visit, .found = found, .refused = on_no_model};
+    gw_models_want(visit->gateway->models, &visit->waiter);
+}
+
 void gw_visit_gone(struct gw_visit *visit) {
     gw_models_leave(visit->gateway->models, &visit->waiter);
     gw_telemetry_left(visit);

@@ -181,6 +181,9 @@ void gw_visit_reply_written(struct gw_visit *visit, void (*write)(const void *wh
                             const void *what);
 /** Answers the HEAD of what a GET streams, as gw_visit_reply. */
 void gw_visit_stream_head(struct gw_visit *visit);
+/** Calls `found` with the model, now or later, or refuses. `name` lives as long as the visit. */
+void gw_visit_want_model(struct gw_visit *visit, const char *name,
+                         void (*found)(void *ctx, const struct gw_model *model));
 /** Ends the open stream and gives the call's reference back. */
 void gw_visit_stream_end(struct gw_visit *visit);
 
