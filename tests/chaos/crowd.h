@@ -1,6 +1,6 @@
 #pragma once
 /* Clients of the cluster, many at a time. */
-#include "tests/chaos/client.h"
+#include "tests/crowd/client.h"
 #include "tests/chaos/cluster.h"
 
 /** Asks on a thread of its own, first the gateway that is the number's turn. */

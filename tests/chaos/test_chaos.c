@@ -55,6 +55,17 @@ static bool met_gateway(const struct strike *strike, const struct client *client
     return client->opts.first == strike->victim->number;
 }
 
+/* The id of the generation of a choice, in hex. False: it is not known yet. */
+static bool generation_id(const struct client *client, uint32_t choice, char id[RESP_ID_LEN + 1]) {
+    static const char digits[] = "0123456789abcdef";
+    const char *at = strchr(client->name, '-');
+    if (!at || strlen(at + 1) < RESP_ID_LEN) return false;
+    memcpy(id, at + 1, RESP_ID_LEN);
+    id[RESP_ID_LEN - 1] = digits[choice];
+    id[RESP_ID_LEN] = 0;
+    return true;
+}
+
 static bool concerns(const struct strike *strike, const struct client *client) {
     char id[RESP_ID_LEN + 1];
     bool running = client->begun_us && client->begun_us < strike->at_us &&
@@ -62,7 +73,7 @@ static bool concerns(const struct strike *strike, const struct client *client) {
     if (running && strike->fault->target == FAULT_GATEWAY) return met_gateway(strike, client);
     if (!running || strike->fault->target != FAULT_WORKER) return running;
     for (uint32_t i = 0; i < client->opts.request->choices; i++)
-        if (client_generation(client, i, id) && proxy_ids_have(&strike->held, id)) return true;
+        if (generation_id(client, i, id) && proxy_ids_have(&strike->held, id)) return true;
     return false;
 }
 

@@ -1,6 +1,6 @@
 # Processes die and freeze under running generations; what clients get is judged from outside.
-add_library(fx_test_chaos STATIC chaos/client.c chaos/cluster.c chaos/crowd.c chaos/proxy.c
-  chaos/requests.c chaos/resp.c chaos/rolling.c chaos/rounds.c chaos/tally.c)
+add_library(fx_test_chaos STATIC chaos/cluster.c chaos/crowd.c chaos/proxy.c chaos/resp.c
+  chaos/rolling.c chaos/rounds.c chaos/tally.c crowd/client.c crowd/requests.c)
 target_link_libraries(fx_test_chaos PUBLIC fx_test_suite)
 
 # fx_add_chaos(NAME TIMEOUT ARGS...): chaos/test_NAME.c; its programs are built with it.

@@ -65,15 +65,36 @@ static const llhttp_settings_t settings = {
 
 /* -- the connection -- */
 
-bool http_open(struct http_conn *conn, uint16_t port, fx_error *err) {
-    struct sockaddr_in in = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    *conn = (struct http_conn){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+/* Its family; AF_UNSPEC: it is no address. */
+static sa_family_t address_make(const char *host, uint16_t port, struct sockaddr_storage *out) {
+    struct sockaddr_in *four = (struct sockaddr_in *)out;
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)out;
+    *out = (struct sockaddr_storage){0};
+    if (inet_pton(AF_INET, host, &four->sin_addr) == 1) {
+        four->sin_port = htons(port);
+        return out->ss_family = AF_INET;
+    }
+    if (inet_pton(AF_INET6, host, &six->sin6_addr) != 1) return AF_UNSPEC;
+    six->sin6_port = htons(port);
+    return out->ss_family = AF_INET6;
+}
+
+bool http_open_at(struct http_conn *conn, const char *host, uint16_t port, fx_error *err) {
+    struct sockaddr_storage to;
+    sa_family_t family = address_make(host, port, &to);
+    *conn = (struct http_conn){.fd = -1};
     llhttp_init(&conn->parser, HTTP_RESPONSE, &settings);
+    if (family == AF_UNSPEC) return fx_fail(err, FX_INVALID_ARGUMENT, "'%s' is no address", host);
+    conn->fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (conn->fd < 0) return fx_fail_errno(err, "socket");
-    if (connect(conn->fd, (struct sockaddr *)&in, sizeof in) != 0)
-        return fx_fail_errno(err, "connect to port %u", port);
+    if (connect(conn->fd, (struct sockaddr *)&to,
+                family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6)) != 0)
+        return fx_fail_errno(err, "connect to %s port %u", host, port);
     return true;
+}
+
+bool http_open(struct http_conn *conn, uint16_t port, fx_error *err) {
+    return http_open_at(conn, "127.0.0.1", port, err);
 }
 
 void http_close(struct http_conn *conn) {

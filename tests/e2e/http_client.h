@@ -27,6 +27,9 @@ struct http_request {
 
 /** Connects to a port of 127.0.0.1. On failure too http_close() may follow. */
 FX_MUST bool http_open(struct http_conn *conn, uint16_t port, fx_error *err);
+/** The same to a numeric address, of either family: "10.1.2.3", "fd00::1".
+ *  @err INVALID_ARGUMENT: it is none */
+FX_MUST bool http_open_at(struct http_conn *conn, const char *host, uint16_t port, fx_error *err);
 /** NULL fields and a closed one are fine; closing in mid-answer hangs up. */
 void http_close(struct http_conn *conn);
 #define auto_http __attribute__((cleanup(http_close))) struct http_conn

@@ -1,8 +1,8 @@
-#include "tests/chaos/requests.h"
+#include "tests/crowd/requests.h"
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 #include "common/base/error.h"
-#include "tests/e2e/suite.h"
 
 enum { PROMPT_MIN = 24, PROMPT_SPREAD = 180, TOKENS_MIN = 60, TOKENS_SPREAD = 180 };
 
@@ -36,18 +36,23 @@ static void body_write(struct request *out, json_t *body, const char *prompt) {
     json_decref(body);
 }
 
-void request_make(uint32_t number, struct request *out) {
-    char prompt[PROMPT_MIN + PROMPT_SPREAD + 1];
+/* Of many lengths. */
+static void prompt_make(uint32_t number, char out[PROMPT_MIN + PROMPT_SPREAD + 1]) {
     uint32_t length = PROMPT_MIN + mix(number, 1) % PROMPT_SPREAD;
     uint32_t begin = mix(number, 2) % (uint32_t)(sizeof novel - 1 - length);
+    (void)snprintf(out, PROMPT_MIN + PROMPT_SPREAD + 1, "%.*s", (int)length, novel + begin);
+}
+
+void request_make(uint32_t number, struct request *out) {
+    char prompt[PROMPT_MIN + PROMPT_SPREAD + 1];
     bool seeded = number % 2;
     *out = (struct request){.number = number,
                             .choices = number % 4 == 3 ? 2 : 1,
                             .stream = number % 5 != 2,
                             .chat = number % 7 == 4};
-    (void)snprintf(prompt, sizeof prompt, "%.*s", (int)length, novel + begin);
+    prompt_make(number, prompt);
     json_t *body =
-        json_pack("{s:s, s:i, s:b, s:b, s:i, s:f, s:i}", "model", SUITE_MODEL, "max_tokens",
+        json_pack("{s:s, s:i, s:b, s:b, s:i, s:f, s:i}", "model", REQUEST_MODEL, "max_tokens",
                   (int)(TOKENS_MIN + mix(number, 3) % TOKENS_SPREAD), "stream", out->stream,
                   "ignore_eos", number % 3 != 0, "n", (int)out->choices, "temperature",
                   seeded ? 0.9 : 0.0, "seed", (int)mix(number, 4));
@@ -59,7 +64,17 @@ void request_make_long(uint32_t prompt_bytes, uint32_t tokens, struct request *o
     FX_ASSERT(prompt_bytes < sizeof novel);
     *out = (struct request){.choices = 1, .stream = true};
     (void)snprintf(prompt, sizeof prompt, "%.*s", (int)prompt_bytes, novel);
-    json_t *body = json_pack("{s:s, s:i, s:b, s:b, s:i}", "model", SUITE_MODEL, "max_tokens",
+    json_t *body = json_pack("{s:s, s:i, s:b, s:b, s:i}", "model", REQUEST_MODEL, "max_tokens",
                              (int)tokens, "stream", 1, "ignore_eos", 1, "temperature", 0);
+    body_write(out, body, prompt);
+}
+
+void request_make_sized(const struct request_size *size, struct request *out) {
+    char prompt[PROMPT_MIN + PROMPT_SPREAD + 1];
+    *out = (struct request){.number = size->number, .choices = 1, .stream = size->stream};
+    prompt_make(size->number, prompt);
+    json_t *body = json_pack("{s:s, s:i, s:b, s:b, s:f, s:i}", "model", size->model, "max_tokens",
+                             (int)size->tokens, "stream", size->stream, "ignore_eos", 1,
+                             "temperature", 0.9, "seed", (int)mix(size->number, 4));
     body_write(out, body, prompt);
 }

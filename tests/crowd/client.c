@@ -1,12 +1,14 @@
-#include "tests/chaos/client.h"
+#include "tests/crowd/client.h"
 #include <errno.h>
 #include <jansson.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "tests/e2e/suite.h"
+
+FX_DEFINE_AUTO(json_t, json_decref)
+#define HEADERS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 enum {
-    ANSWER_MS = 60000,  /* of its whole life */
+    ANSWER_MS = 60000,
     SILENCE_MS = 20000, /* of one connection: a gateway sends a comment every 10 s */
     SLICE_MS = 50,
     AGAIN_MS = 100,
@@ -72,7 +74,7 @@ static enum outcome chunk_take(struct client *client, const char *line) {
     json_t *part;
     size_t i;
     json_int_t n = 0;
-    auto_json chunk = json_loads(line, 0, NULL);
+    fx_auto(json_t) chunk = json_loads(line, 0, NULL);
     const json_t *error = json_object_get(chunk, "error");
     const char *code = json_string_value(json_object_get(error, "code"));
     client->sent_away |= code && strcmp(code, "gateway_shutting_down") == 0;
@@ -116,15 +118,14 @@ static enum outcome lines_take(struct client *client, struct http_text *body, si
 
 /* Some more bytes of the answer. False: the gateway is gone, or as good as. */
 static bool more(struct client *client, struct http_conn *conn) {
-    fx_error err;
     uint64_t end_ms = fx_clock_ms() + SILENCE_MS;
     if (end_ms > client->end_ms) end_ms = client->end_ms;
     while (fx_clock_ms() < end_ms) {
         if (atomic_exchange(&client->leave, false)) return false;
-        if (http_read(conn, SLICE_MS, &err)) return true;
-        if (err.code != FX_DEADLINE_EXCEEDED) return false;
+        if (http_read(conn, SLICE_MS, &client->broken)) return true;
+        if (client->broken.code != FX_DEADLINE_EXCEEDED) return false;
     }
-    return false;
+    return fx_fail(&client->broken, FX_DEADLINE_EXCEEDED, "nothing more came");
 }
 
 static void runs(struct client *client) {
@@ -147,7 +148,7 @@ static enum outcome whole_take(struct client *client, const struct http_conn *co
     json_t *part;
     size_t i;
     json_int_t usage = 0;
-    auto_json answer = json_loadb(conn->body.at, conn->body.len, 0, NULL);
+    fx_auto(json_t) answer = json_loadb(conn->body.at, conn->body.len, 0, NULL);
     if (!answer || json_unpack(answer, "{s:s, s:{s:I}}", "id", &name, "usage", "completion_tokens",
                                &usage) != 0)
         return wrong(client, "answer %.150s", conn->body.at ? conn->body.at : "");
@@ -168,7 +169,8 @@ static enum outcome whole_take(struct client *client, const struct http_conn *co
 
 /* A refusal: later, when that is what it says. */
 static enum outcome refused(struct client *client, const struct http_conn *conn) {
-    if (conn->status != 503 && conn->status != 429)
+    bool later = conn->status == 503 || conn->status == 429;
+    if (!later || client->opts.once)
         return wrong(client, "%u: %.180s", conn->status, conn->body.at ? conn->body.at : "");
     (void)usleep(AGAIN_MS * 1000);
     return AGAIN;
@@ -197,38 +199,36 @@ static void place_count(const struct client *client, char out[CLIENT_NAME_MAX]) 
 /* Goes on behind the last event: by its id, or where there are none by its own count. */
 static bool ask_back(struct client *client, struct http_conn *conn, const char *bearer) {
     char place[96], path[256], counted[CLIENT_NAME_MAX];
-    fx_error err;
     bool by_id = *client->place != 0;
     place_count(client, counted);
     (void)snprintf(place, sizeof place, "Last-Event-ID: %s", client->place);
     (void)snprintf(path, sizeof path, "/v1/generations/%s/events%s%s", client->name,
                    by_id ? "" : "?after=", by_id ? "" : counted);
     const struct http_request get = {
-        .method = "GET", .path = path, .headers = WORDS(bearer, by_id ? place : NULL)};
-    return http_send(conn, &get, &err);
+        .method = "GET", .path = path, .headers = HEADERS(bearer, by_id ? place : NULL)};
+    return http_send(conn, &get, &client->broken);
 }
 
 static bool ask(struct client *client, struct http_conn *conn) {
     const struct client_opts *opts = &client->opts;
     const struct request *request = opts->request;
     char bearer[128], key[96];
-    fx_error err;
     (void)snprintf(bearer, sizeof bearer, "Authorization: Bearer %s", opts->api_key);
     (void)snprintf(key, sizeof key, "Idempotency-Key: %s-%u", opts->run, request->number);
     if (request->stream && *client->name) return ask_back(client, conn, bearer);
     const struct http_request post = {
         .method = "POST",
         .path = request->chat ? "/v1/chat/completions" : "/v1/completions",
-        .headers = WORDS(bearer, key, "Content-Type: application/json"),
+        .headers = HEADERS(bearer, key, "Content-Type: application/json"),
         .body = fx_span_str(request->body)};
-    return http_send(conn, &post, &err);
+    return http_send(conn, &post, &client->broken);
 }
 
 static enum outcome visit(struct client *client, uint16_t port) {
     auto_http conn = {0};
-    fx_error err;
+    const char *host = client->opts.host ? client->opts.host : "127.0.0.1";
     client->sent_away = false;
-    if (!http_open(&conn, port, &err) || !ask(client, &conn)) {
+    if (!http_open_at(&conn, host, port, &client->broken) || !ask(client, &conn)) {
         (void)usleep(AGAIN_MS * 1000);
         return AGAIN;
     }
@@ -238,18 +238,23 @@ static enum outcome visit(struct client *client, uint16_t port) {
 
 static void *run(void *ctx) {
     struct client *client = ctx;
-    uint32_t tries = 0;
-    client->end_ms = fx_clock_ms() + ANSWER_MS;
+    uint32_t tries = 0, answer_ms = client->opts.answer_ms;
+    client->end_ms = fx_clock_ms() + (answer_ms ? answer_ms : ANSWER_MS);
     for (; !client->done && !*client->why; tries++) {
         client->gateway = (client->opts.first + tries) % client->opts.port_count;
         if (visit(client, client->opts.ports[client->gateway]) == OVER) break;
+        if (client->opts.once) {
+            (void)wrong(client, "broken off after %u chunks: %.160s", client->chunk_count,
+                        client->sent_away ? "sent away" : client->broken.text);
+            break;
+        }
         if (*client->name)
             client->came_back++;
         else
             client->asked_again++;
         if (fx_clock_ms() >= client->end_ms)
-            (void)wrong(client, "no end after %u tries and %u chunks", tries + 1,
-                        client->chunk_count);
+            (void)wrong(client, "no end after %u tries and %u chunks: %.120s", tries + 1,
+                        client->chunk_count, client->broken.text);
     }
     client->ended_us = fx_clock_us();
     client->phase = CLIENT_ENDED;
@@ -259,7 +264,7 @@ static void *run(void *ctx) {
 /* -- for the test's thread -- */
 
 void client_start(struct client *client, const struct client_opts *opts) {
-    *client = (struct client){.opts = *opts};
+    *client = (struct client){.opts = *opts, .asked_us = fx_clock_us()};
     FX_ASSERT(pthread_create(&client->thread, NULL, run, client) == 0);
 }
 
@@ -275,16 +280,6 @@ void client_free(struct client *client) {
     for (uint32_t i = 0; i < REQUEST_CHOICES_MAX; i++)
         free(client->choices[i].text.at);
     free(client->came_us);
-}
-
-bool client_generation(const struct client *client, uint32_t choice, char id[RESP_ID_LEN + 1]) {
-    static const char digits[] = "0123456789abcdef";
-    const char *at = strchr(client->name, '-');
-    if (!at || strlen(at + 1) < RESP_ID_LEN) return false;
-    memcpy(id, at + 1, RESP_ID_LEN);
-    id[RESP_ID_LEN - 1] = digits[choice];
-    id[RESP_ID_LEN] = 0;
-    return true;
 }
 
 static const char *shown(const struct http_text *text) {

@@ -1,10 +1,10 @@
 #pragma once
-/* One client of the suite, on a thread of its own: it asks, comes back when its gateway dies, and
- * keeps what it got and when. What it has got is all that is judged. */
+/* One client of the suite, on a thread of its own: it asks, comes back when its gateway dies
+ * (unless it is to ask once), and keeps what it got and when. What it has got is all that is
+ * judged. */
 #include <pthread.h>
 #include <stdatomic.h>
-#include "tests/chaos/requests.h"
-#include "tests/chaos/resp.h"
+#include "tests/crowd/requests.h"
 #include "tests/e2e/http_client.h"
 
 enum { CLIENT_WHY_MAX = 256, CLIENT_NAME_MAX = 80, CLIENT_GATEWAYS_MAX = 2 };
@@ -19,8 +19,11 @@ struct client_opts {
     const struct request *request;
     const char *api_key; /* "fx-..." */
     const char *run;     /* makes its Idempotency-Key another than another run's */
+    const char *host;    /* numeric; NULL: 127.0.0.1 */
     uint16_t ports[CLIENT_GATEWAYS_MAX];
     uint32_t port_count, first; /* which it asks first */
+    uint32_t answer_ms;         /* of its whole life; 0: a minute */
+    bool once; /* it neither asks again nor comes back: what is not an answer is a failure */
 };
 
 /** What came of one choice. */
@@ -43,13 +46,15 @@ struct client {
     char place[CLIENT_NAME_MAX];  /* the last whole event's id; "": events have none */
     char id[CLIENT_NAME_MAX];     /* of the event that is coming */
     struct client_choice choices[REQUEST_CHOICES_MAX];
-    uint32_t usage;                      /* completion tokens of an answer in one piece */
+    uint32_t usage; /* completion tokens of an answer in one piece */
+    uint64_t asked_us;
     _Atomic uint64_t begun_us, ended_us; /* RUNNING, ENDED since */
     uint64_t *came_us;                   /* [chunk_count] when each chunk came */
     uint32_t came_cap;
     uint32_t asked_again, came_back; /* before it was admitted; after */
     bool repeated;                   /* a token came twice */
     bool done;                       /* [DONE], or the whole JSON */
+    fx_error broken;                 /* how its last connection ended before its time */
     char why[CLIENT_WHY_MAX];        /* "": nothing went wrong */
 };
 
@@ -60,7 +65,5 @@ void client_leave(struct client *client);
 /** Until its answer has ended, well or not. */
 void client_join(struct client *client);
 void client_free(struct client *client);
-/** The id of the generation of a choice, in hex. False: it is not known yet. */
-bool client_generation(const struct client *client, uint32_t choice, char id[RESP_ID_LEN + 1]);
 /** Is it what an undisturbed one got? False: `why` says what differs. */
 bool client_same(const struct client *got, const struct client *want, char why[CLIENT_WHY_MAX]);
