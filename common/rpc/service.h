@@ -97,9 +97,11 @@ void fx_service_server_opts(const struct fx_service_config *config, struct fx_se
 struct fx_tls fx_service_tls(const struct fx_service_config *config);
 /** Sets name and level of the log. */
 void fx_service_log(const char *name, const struct fx_service_config *config);
-/** `--help` prints the table (true: main returns 0); any other argument is an error. */
+/** What the arguments ask for instead of serving; `done`: main ends with what this returns.
+ *  `--help` prints the table; `--probe [livez|readyz]` asks a running service of the same
+ *  environment (readyz) and fails with what it says. Anything else is an error. */
 FX_MUST bool fx_service_args(int argc, char **argv, const char *program, const char *what,
-                             const struct fx_env_row *rows, size_t count, bool *helped,
+                             const struct fx_env_row *rows, size_t count, bool *done,
                              fx_error *err);
 
 /** Blocks SIGTERM and SIGINT and ignores SIGPIPE; first thing in main, before any thread. */

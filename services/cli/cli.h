@@ -84,7 +84,8 @@ int cli_failed(const fx_error *err);
 /** The same for a wrong command line; names the help. Returns CLI_USAGE. */
 int cli_misused(const struct cli_command *command, const fx_error *err);
 
-extern const struct cli_command cli_chat, cli_models, cli_import, cli_keys, cli_tenants, cli_top;
+extern const struct cli_command cli_chat, cli_models, cli_import, cli_keys, cli_tenants, cli_top,
+    cli_secret;
 
 /** logits.c: the engine alone; argv[0] is "logits". */
 int fx_cli_logits(int argc, char **argv);

@@ -15,7 +15,7 @@ static const struct cli_command logits = {
 };
 
 static const struct cli_command *const commands[] = {
-    &cli_chat, &cli_top, &cli_models, &cli_import, &cli_keys, &cli_tenants, &logits,
+    &cli_chat, &cli_top, &cli_models, &cli_import, &cli_keys, &cli_tenants, &cli_secret, &logits,
 };
 
 static const struct cli_command *find(const char *name) {

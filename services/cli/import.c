@@ -4,8 +4,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/heap.h"
-#include "fractal/v1/slicer.pb-c.h"
-#include "services/cli/cli.h"
+#include "services/cli/model_list.h"
 #include "services/cli/progress.h"
 #include "services/cli/rpc.h"
 #include "services/cli/terminal.h"
@@ -14,13 +13,16 @@ enum { DEADLINE_MS = 24 * 3600 * 1000 };
 
 struct import_args {
     const char *name, *dtype;
+    bool if_missing;
 };
 
 static const struct cli_option options[] = {
-    {"name",  CLI_TEXT,   offsetof(struct import_args, name),  0, 0, "N", NULL,
+    {"name",       CLI_TEXT,   offsetof(struct import_args, name),       0, 0, "N", NULL,
      "its name in the store: [a-zA-Z0-9._-]{1,64}, also org/name"},
-    {"dtype", CLI_ONE_OF, offsetof(struct import_args, dtype), 0, 0, "D", "f32|f16|int4",
+    {"dtype",      CLI_ONE_OF, offsetof(struct import_args, dtype),      0, 0, "D", "f32|f16|int4",
      "f32, f16 or int4 (the default)"                            },
+    {"if-missing", CLI_FLAG,   offsetof(struct import_args, if_missing), 0, 0, "",  NULL,
+     "only if the store has no model of that name"               },
 };
 
 struct import {
@@ -83,11 +85,16 @@ static int import_run(const struct cli_settings *settings, const struct import_a
     struct import import = {0};
     fx_error err = {0};
     char bytes[16];
-    fx_auto(char) folder = realpath(path, NULL); /* the slicer runs in another folder */
+    bool there = false;
+    /* The slicer runs in another folder, perhaps on another machine, whose path this is then. */
+    fx_auto(char) folder = *path == '/' ? strdup(path) : realpath(path, NULL);
     if (!folder) {
         fx_error_set_errno(&err, "%s", path);
         return cli_failed(&err);
     }
+    if (args->if_missing && !cli_model_there(settings, args->name, &there, &err))
+        return cli_failed(&err);
+    if (there) return CLI_OK;
     cli_progress_init(&import.progress, stderr, isatty(STDERR_FILENO));
     if (!import_model(settings, args, folder, &import, &err)) return cli_failed(&err);
     (void)printf("imported %s: %s, %s, version %s\n", import.name, import.dtype,
@@ -109,7 +116,7 @@ static int run(const struct cli_settings *settings, int argc, char **argv) {
 
 const struct cli_command cli_import = {
     .name = "import",
-    .usage = "DIR --name N [--dtype f32|f16|int4]",
+    .usage = "DIR --name N [--dtype f32|f16|int4] [--if-missing]",
     .summary = "Adds a Hugging Face folder on the slicer's disk to the store",
     .options = options,
     .option_count = FX_COUNT(options),

@@ -1,12 +1,10 @@
 #include <stdlib.h>
 #include <time.h>
 #include "common/base/heap.h"
-#include "fractal/v1/slicer.pb-c.h"
-#include "services/cli/cli.h"
-#include "services/cli/rpc.h"
+#include "services/cli/model_list.h"
 #include "services/cli/terminal.h"
 
-enum { DEADLINE_MS = 10000, ARENA_BYTES = 4 * 1024 * 1024 };
+enum { ARENA_BYTES = 4 * 1024 * 1024 };
 
 static void show(const Fractal__V1__Model *model) {
     char bytes[16], date[32] = "-";
@@ -17,20 +15,7 @@ static void show(const Fractal__V1__Model *model) {
                  cli_bytes((double)model->bytes, bytes), model->context_max, date, model->version);
 }
 
-static FX_MUST bool list(const struct cli_settings *settings, fx_arena *arena, fx_error *err) {
-    Fractal__V1__ListModelsRequest message = FRACTAL__V1__LIST_MODELS_REQUEST__INIT;
-    Fractal__V1__ListModelsReply *reply = NULL;
-    struct cli_rpc rpc = {
-        .service = "slicer",
-        .addr = settings->slicer_addr,
-        .method = "/fractal.v1.SlicerService/ListModels",
-        .message = &message,
-        .reply = &fractal__v1__list_models_reply__descriptor,
-        .deadline_ms = DEADLINE_MS,
-        .anonymous = true,
-        .arena = arena,
-    };
-    if (!cli_rpc_call(settings, &rpc, &reply, err)) return false;
+static void show_all(const Fractal__V1__ListModelsReply *reply) {
     if (reply->n_models)
         (void)printf("%-32s %-5s %9s %8s  %-16s  %s\n", "NAME", "DTYPE", "SIZE", "CONTEXT",
                      "IMPORTED", "VERSION");
@@ -38,7 +23,6 @@ static FX_MUST bool list(const struct cli_settings *settings, fx_arena *arena, f
         (void)fprintf(stderr, "no model yet; ./fractal import adds one\n");
     for (size_t i = 0; i < reply->n_models; i++)
         show(reply->models[i]);
-    return true;
 }
 
 static int run(const struct cli_settings *settings, int argc, char **argv) {
@@ -49,7 +33,9 @@ static int run(const struct cli_settings *settings, int argc, char **argv) {
     fx_auto(uint8_t) memory = fx_alloc(ARENA_BYTES, 1);
     fx_arena arena;
     fx_arena_init(&arena, memory, memory ? ARENA_BYTES : 0);
-    bool ok = list(settings, &arena, &err);
+    Fractal__V1__ListModelsReply *reply = NULL;
+    bool ok = cli_model_list(settings, &arena, &reply, &err);
+    if (ok) show_all(reply);
     fx_arena_done(&arena);
     return ok ? CLI_OK : cli_failed(&err);
 }
