@@ -86,8 +86,15 @@ bool fx_env_load(const struct fx_env_row *rows, size_t count, void *config, fx_e
     return true;
 }
 
-void fx_env_help(const char *program, const char *what, const struct fx_env_row *rows,
-                 size_t count) {
+const char *fx_env_text(const struct fx_env_row *rows, size_t count, const char *name) {
+    const char *text = getenv(name);
+    for (size_t i = 0; (!text || !*text) && i < count; i++)
+        if (strcmp(rows[i].name, name) == 0) text = rows[i].fallback;
+    return text;
+}
+
+void fx_env_help(const char *program, const char *what, const struct fx_env_row *rows, size_t count,
+                 const char *more) {
     (void)printf("%s %s: %s\n\nConfiguration is by environment only:\n", program, FX_VERSION, what);
     for (size_t i = 0; i < count; i++) {
         const char *fallback = rows[i].fallback ? rows[i].fallback : "(must be set)";
@@ -99,4 +106,5 @@ void fx_env_help(const char *program, const char *what, const struct fx_env_row 
                          (unsigned long long)rows[i].max);
         (void)printf("\n");
     }
+    (void)printf("%s", more);
 }

@@ -25,8 +25,11 @@ struct fx_env_row {
  *  FX_* variable that no service knows (common/base/env_names.c). @thread main, once
  *  @err INVALID_ARGUMENT */
 FX_MUST bool fx_env_load(const struct fx_env_row *rows, size_t count, void *config, fx_error *err);
-/** --help: prints the table to stdout. */
-void fx_env_help(const char *program, const char *what, const struct fx_env_row *rows,
-                 size_t count);
+/** One variable alone, whatever the others are: its text, else its row's fallback; NULL: neither.
+ *  @thread main */
+const char *fx_env_text(const struct fx_env_row *rows, size_t count, const char *name);
+/** --help: prints the table to stdout, and then `more`. */
+void fx_env_help(const char *program, const char *what, const struct fx_env_row *rows, size_t count,
+                 const char *more);
 /** Every FX_* that some program reads, NULL at the end; a test holds it to the tables. */
 extern const char *const fx_env_names[];

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -33,16 +32,13 @@ void fx_service_log(const char *name, const struct fx_service_config *config) {
         if (strcmp(config->log_level, levels[i]) == 0) fx_log_level_min((enum fx_log_level)i);
 }
 
-/* By the variable alone: the rest of the environment may be missing or wrong. */
+/* The rest of the environment may be missing or wrong. */
 static FX_MUST bool probe(const struct fx_env_row *rows, size_t count, const char *what,
                           fx_error *err) {
-    const char *addr = getenv("FX_ADMIN_ADDR");
-    bool live = strcmp(what, "livez") == 0;
-    if (!live && strcmp(what, "readyz") != 0)
-        return fx_fail(err, FX_INVALID_ARGUMENT, "--probe %s: want livez or readyz", what);
-    for (size_t i = 0; (!addr || !*addr) && i < count; i++)
-        if (strcmp(rows[i].name, "FX_ADMIN_ADDR") == 0) addr = rows[i].fallback;
-    return fx_probe(addr, live ? "/livez" : "/readyz", err);
+    const char *addr = fx_env_text(rows, count, "FX_ADMIN_ADDR");
+    if (strcmp(what, "livez") == 0) return fx_probe(addr, "/livez", err);
+    if (strcmp(what, "readyz") == 0) return fx_probe(addr, "/readyz", err);
+    return fx_fail(err, FX_INVALID_ARGUMENT, "--probe %s: want livez or readyz", what);
 }
 
 bool fx_service_args(int argc, char **argv, const char *program, const char *what,
@@ -55,9 +51,9 @@ bool fx_service_args(int argc, char **argv, const char *program, const char *wha
         return fx_fail(err, FX_INVALID_ARGUMENT,
                        "'%s': %s takes no argument but --help and --probe [livez|readyz]", argv[1],
                        program);
-    fx_env_help(program, what, rows, count);
-    printf("\n%s --probe [livez|readyz] asks a running one at FX_ADMIN_ADDR: 0 if it is\n",
-           program);
+    fx_env_help(program, what, rows, count,
+                "\n--probe [livez|readyz] asks a running one at FX_ADMIN_ADDR (readyz) and ends "
+                "with 0 if it is.\n");
     return true;
 }
 

@@ -73,7 +73,7 @@ int cli_misused(const struct cli_command *command, const fx_error *err) {
 static int show_main_help(void) {
     (void)show_usage(stdout);
     (void)printf("\n");
-    fx_env_help("fractal-cli", "the client commands of ./fractal", cli_env, cli_env_count);
+    fx_env_help("fractal-cli", "the client commands of ./fractal", cli_env, cli_env_count, "");
     return CLI_OK;
 }
 

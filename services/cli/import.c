@@ -87,7 +87,7 @@ static int import_run(const struct cli_settings *settings, const struct import_a
     char bytes[16];
     bool there = false;
     /* The slicer runs in another folder, perhaps on another machine, whose path this is then. */
-    fx_auto(char) folder = *path == '/' ? strdup(path) : realpath(path, NULL);
+    fx_auto(char) folder = *path == '/' ? fx_strdup(path) : realpath(path, NULL);
     if (!folder) {
         fx_error_set_errno(&err, "%s", path);
         return cli_failed(&err);

@@ -11,16 +11,16 @@ enum { SECRET_BYTES = 32 };
 /* Written beside, then linked: it is there whole, or not at all, and never written over. */
 static FX_MUST bool write_secret(const char *path, fx_error *err) {
     uint8_t bytes[SECRET_BYTES];
-    char text[2 * SECRET_BYTES + 2], temporary[CLI_PATH_MAX];
+    char hex[2 * SECRET_BYTES + 1], text[sizeof hex + 1], temporary[CLI_PATH_MAX];
     if (snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid()) >=
         (int)sizeof temporary)
         return fx_fail(err, FX_INVALID_ARGUMENT, "the path is too long");
     fx_random(bytes, sizeof bytes);
-    fx_hex((fx_span){bytes, sizeof bytes}, text);
-    (void)strcat(text, "\n");
+    fx_hex((fx_span){bytes, sizeof bytes}, hex);
+    int len = snprintf(text, sizeof text, "%s\n", hex);
     int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return fx_fail_errno(err, "%s", temporary);
-    bool ok = write(fd, text, strlen(text)) == (ssize_t)strlen(text) && fsync(fd) == 0;
+    bool ok = write(fd, text, (size_t)len) == len && fsync(fd) == 0;
     ok = close(fd) == 0 && ok && (link(temporary, path) == 0 || errno == EEXIST);
     if (!ok) fx_error_set_errno(err, "%s", path);
     (void)unlink(temporary);

@@ -104,7 +104,7 @@ static void test_help_shows_name_default_and_range(void **state) {
     assert_true(file >= 0 && old >= 0);
     (void)fflush(stdout);
     assert_true(dup2(file, STDOUT_FILENO) >= 0);
-    fx_env_help("fractal-test", "tests", table, FX_COUNT(table));
+    fx_env_help("fractal-test", "tests", table, FX_COUNT(table), "\nmore\n");
     (void)fflush(stdout);
     assert_true(dup2(old, STDOUT_FILENO) >= 0);
     ssize_t len = pread(file, text, sizeof text - 1, 0);
