@@ -6,6 +6,7 @@ const char *const fx_env_names[] = {
     "FX_BACKEND",
     "FX_BODY_BYTES_MAX",
     "FX_BOOTSTRAP_TOKEN_FILE",
+    "FX_COLD_MODELS",
     "FX_CONNECTIONS_MAX",
     "FX_CORS_ORIGINS",
     "FX_DATA_DIR",

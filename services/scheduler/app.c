@@ -42,6 +42,7 @@ bool scheduler_app_open(struct scheduler_app *app, fx_error *err) {
                                  .library = fx_queue_library(),
                                  .on_report = on_report,
                                  .ctx = app};
+    if (!models_add_cold(app, app->config->cold_models, err)) return fx_wrap(err, "FX_COLD_MODELS");
     return fx_redis_open(&opts, &app->redis, err) && queue_open(app, err) &&
            work_ticks_open(app, err);
 }
@@ -96,6 +97,9 @@ static uint64_t waiting_of(const struct fx_queue_stats *stats) {
 static uint64_t running_of(const struct fx_queue_stats *stats) {
     return stats->running;
 }
+static uint64_t demand_of(const struct fx_queue_stats *stats) {
+    return stats->waiting + stats->running;
+}
 static uint64_t workers_of(const struct fx_queue_stats *stats) {
     return stats->workers;
 }
@@ -107,6 +111,7 @@ static void queue_metrics(struct scheduler_app *app, fx_buf *out) {
     (void)pthread_mutex_lock(&app->lock);
     queue_gauge(app, out, "fx_queue_waiting", "Generations that no worker has taken.", waiting_of);
     queue_gauge(app, out, "fx_queue_running", "Generations that a worker runs.", running_of);
+    queue_gauge(app, out, "fx_queue_demand", "Both: what workers are needed for.", demand_of);
     queue_gauge(app, out, "fx_queue_workers", "Live workers.", workers_of);
     queue_gauge(app, out, "fx_queue_slots_free", "Free slots of live workers.", slots_free_of);
     (void)pthread_mutex_unlock(&app->lock);

@@ -29,6 +29,7 @@ struct model {
     uint32_t number;
     char name[FX_QUEUE_NAME_MAX + 1];
     bool used; /* a free place otherwise */
+    bool cold; /* of FX_COLD_MODELS: never forgotten, admitted without a worker */
     bool dispatching, dispatch_again, reclaiming, reading;
     uint64_t read_ms;            /* when `stats` was read; 0 = never */
     uint64_t busy_ms;            /* when it last had a worker or work */
@@ -86,6 +87,8 @@ struct model *model_add(struct scheduler_app *app, uint32_t number, const char *
 bool model_is_fresh(const struct model *model);
 /** Keeps what was read. */
 void model_keep(struct model *model, const struct fx_queue_stats *stats);
+/** Adds those of a list by comma as cold ones. @err INVALID_ARGUMENT */
+FX_MUST bool models_add_cold(struct scheduler_app *app, const char *list, fx_error *err);
 /** Reads the list of models and the numbers of each. */
 void models_refresh(struct scheduler_app *app);
 void models_each(struct scheduler_app *app, void (*fn)(struct model *model));

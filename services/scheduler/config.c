@@ -16,6 +16,9 @@ const struct fx_env_row scheduler_env[] = {
      "generations of one tenant and model that may wait"                              },
     {"FX_DELIVERIES_MAX",   FX_ENV_U32,  AT(fruitless_max), 1,   100,     "3",                      NULL,
      "workers in a row that may lose a generation without a new token before it fails"},
+    {"FX_COLD_MODELS",      FX_ENV_TEXT, AT(cold_models),   0,   0,       "",                       NULL,
+     "models, by comma, whose generations may wait for a first worker; for others it is 503 while "
+     "there is none"                                                                  },
     FX_SERVICE_ROWS(struct scheduler_config, service, "127.0.0.1:50052", "127.0.0.1:51052"),
     FX_HEALTH_ROWS(struct scheduler_config, health, "10000"),
 };

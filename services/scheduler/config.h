@@ -5,7 +5,7 @@
 struct scheduler_config {
     struct fx_service_config service;
     struct fx_health_config health;
-    const char *redis_url;
+    const char *redis_url, *cold_models;
     struct fx_redis_tls redis_tls;
     uint32_t lease_ms, retain_s, model_max, tenant_max, fruitless_max;
 };

@@ -156,16 +156,22 @@ static void ceiling_lower(task_type *task, uint32_t context_max) {
     if (task->max_tokens > room) task->max_tokens = room;
 }
 
+/* Nobody has to be there yet: whoever comes will look at what it holds. */
+static bool is_cold(const struct group *group) {
+    const struct model *model = model_find(app_of(group), group->task->model);
+    return model && model->cold;
+}
+
 static void judge(struct group *group, const struct fx_queue_stats *stats) {
     task_type *task = group->task;
     fx_error err = {0};
-    if (!stats->workers) {
+    if (!stats->workers && !is_cold(group)) {
         app_of(group)->refused_no_worker += group->count;
         fx_error_set(&err, FX_UNAVAILABLE, "no worker serves this model now");
         group_refuse(group, &err, NO_WORKER_RETRY_MS);
         return;
     }
-    if (task->n_prompt_ids >= stats->context_max) {
+    if (stats->workers && task->n_prompt_ids >= stats->context_max) {
         app_of(group)->refused_invalid += group->count;
         fx_error_set(&err, FX_OUT_OF_RANGE,
                      "the prompt has %zu tokens and a worker's context holds %u: at least one must "
@@ -174,7 +180,7 @@ static void judge(struct group *group, const struct fx_queue_stats *stats) {
         group_refuse(group, &err, 0);
         return;
     }
-    ceiling_lower(task, stats->context_max);
+    if (stats->workers) ceiling_lower(task, stats->context_max);
     if (!submit_send(group, &err)) fail(group, &err);
 }
 
@@ -185,8 +191,9 @@ static void on_stats(void *ctx, const struct fx_queue_stats *stats, const fx_err
         fail(group, err);
         return;
     }
-    struct model *model =
-        stats->workers ? model_add(app_of(group), group->task->model, NULL) : NULL;
+    struct model *model = stats->workers || is_cold(group)
+                              ? model_add(app_of(group), group->task->model, NULL)
+                              : NULL;
     if (model) model_keep(model, stats);
     if (!stats->workers || model) {
         judge(group, stats);

@@ -1,6 +1,8 @@
 #include "services/scheduler/app.h"
 #include <stdio.h>
+#include <string.h>
 #include "common/base/clock.h"
+#include "common/model/store.h"
 
 struct model *model_find(struct scheduler_app *app, uint32_t number) {
     for (uint32_t i = 0; i < FX_QUEUE_MODELS_MAX; i++)
@@ -24,6 +26,27 @@ struct model *model_add(struct scheduler_app *app, uint32_t number, const char *
     if (!model) model = model_new(app, number);
     if (model && name) (void)snprintf(model->name, sizeof model->name, "%s", name);
     return model;
+}
+
+static FX_MUST bool add_cold(struct scheduler_app *app, const char *at, size_t len, fx_error *err) {
+    char name[FX_QUEUE_NAME_MAX + 1];
+    if (len >= sizeof name)
+        return fx_fail(err, FX_INVALID_ARGUMENT, "a name of %zu characters", len);
+    (void)snprintf(name, sizeof name, "%.*s", (int)len, at);
+    if (!fx_model_name_check(name, err)) return false;
+    struct model *model = model_add(app, fx_model_number(name), name);
+    if (!model) return fx_fail(err, FX_INVALID_ARGUMENT, "more than %d", FX_QUEUE_MODELS_MAX);
+    model->cold = true;
+    return true;
+}
+
+bool models_add_cold(struct scheduler_app *app, const char *list, fx_error *err) {
+    while (*list) {
+        size_t len = strcspn(list, ",");
+        if (!add_cold(app, list, len, err)) return false;
+        list += len + (list[len] == ',');
+    }
+    return true;
 }
 
 void models_each(struct scheduler_app *app, void (*fn)(struct model *model)) {
@@ -62,7 +85,7 @@ static void on_forgotten(void *ctx, const fx_error *err) {
 static void forget_if_idle(struct model *model) {
     fx_error err;
     bool in_use = model->dispatching || model->reclaiming || model->reading;
-    if (in_use || model->read_ms - model->busy_ms < FORGET_MS) return;
+    if (in_use || model->cold || model->read_ms - model->busy_ms < FORGET_MS) return;
     if (!fx_queue_forget(model->app->queue, model->number, on_forgotten, NULL, &err)) return;
     model->used = false;
     show(model);

@@ -1,8 +1,11 @@
 /* What SubmitGeneration admits and what it refuses. */
 #include <math.h>
+#include "common/base/clock.h"
+#include "common/model/store.h"
 #include "tests/integ/scheduler/stage.h"
 
 enum { CONTEXT = 512 }; /* of the rig's worker */
+#define COLD "cold/one"
 
 static struct stage_process *scheduler(struct stage *stage) {
     return &stage->process[0];
@@ -46,6 +49,36 @@ static void no_worker(struct stage *stage) {
     assert_non_null(strstr(err.text, "no worker"));
     wait_for_worker(stage);
     assert_int_equal(stage_submit(scheduler(stage), 1, NULL), FX_OK); /* seen at once */
+}
+
+static bool shows(struct stage *stage, const char *line) {
+    char body[16384];
+    assert_int_equal(stage_get(scheduler(stage), "/metrics", body, sizeof body), 200);
+    return strstr(body, line) != NULL;
+}
+
+static void until_shown(struct stage *stage, const char *line) {
+    uint64_t end_ms = fx_clock_ms() + 10000;
+    while (!shows(stage, line)) {
+        if (fx_clock_ms() > end_ms) fail_msg("never shown: %s", line);
+        rig_sleep(&stage->rig, 50);
+    }
+}
+
+/* A model that may wait for its first worker: shown before it has any, admitted without one. */
+static void no_worker_yet(struct stage *stage) {
+    struct stage_submission submission;
+    void *reply;
+    until_shown(stage, "\nfx_queue_demand{model=\"" COLD "\"} 0\n");
+    assert_int_equal(stage_submit(scheduler(stage), 1, NULL), FX_UNAVAILABLE); /* another model */
+    stage_submission(&submission, 2);
+    submission.task.model = fx_model_number(COLD);
+    assert_int_equal(STAGE_CALL(scheduler(stage), "SubmitGeneration", &submission.request,
+                                submit_generation_reply, &reply, NULL),
+                     FX_OK);
+    until_shown(stage, "\nfx_queue_demand{model=\"" COLD "\"} 1\n");
+    assert_true(shows(stage, "\nfx_queue_waiting{model=\"" COLD "\"} 1\n"));
+    assert_true(shows(stage, "\nfx_queue_workers{model=\"" COLD "\"} 0\n"));
 }
 
 static void tenant_full(struct stage *stage) {
@@ -233,6 +266,7 @@ static const struct stage_row rows[] = {
     {"draws a seed",        draws_a_seed,        {NULL},                          false},
     {"keeps a given seed",  keeps_a_given_seed,  {NULL},                          false},
     {"no worker",           no_worker,           {NULL},                          false},
+    {"no worker yet",       no_worker_yet,       {"FX_COLD_MODELS=" COLD, NULL},  false},
     {"tenant full",         tenant_full,         {"FX_QUEUE_TENANT_MAX=2", NULL}, false},
     {"model full",          model_full,          {"FX_QUEUE_MODEL_MAX=1", NULL},  false},
     {"other tenant's id",   other_tenants_id,    {NULL},                          false},
