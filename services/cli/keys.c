@@ -1,20 +1,23 @@
 #include <string.h>
 #include <time.h>
 #include "services/cli/admin.h"
+#include "services/cli/secret.h"
 
 #define DEFAULT_TENANT "default"
 
 struct keys_args {
-    const char *tenant, *label;
+    const char *tenant, *label, *into;
     const char *key_id; /* limit, revoke */
     struct cli_limits limits;
 };
 
 static const struct cli_option options[] = {
-    {"tenant", CLI_TEXT, offsetof(struct keys_args, tenant), 0, 0, "T", NULL,
-     "whose keys (" DEFAULT_TENANT ")"     },
-    {"label",  CLI_TEXT, offsetof(struct keys_args, label),  0, 0, "L", NULL,
-     "of a new key, to tell it from others"},
+    {"tenant", CLI_TEXT, offsetof(struct keys_args, tenant), 0, 0, "T",    NULL,
+     "whose keys (" DEFAULT_TENANT ")"                            },
+    {"label",  CLI_TEXT, offsetof(struct keys_args, label),  0, 0, "L",    NULL,
+     "of a new key, to tell it from others"                       },
+    {"into",   CLI_TEXT, offsetof(struct keys_args, into),   0, 0, "FILE", NULL,
+     "a new key into a new file of mode 0600, not to the terminal"},
     CLI_LIMIT(struct keys_args, rpm, 1e9, "requests a minute"),
     CLI_LIMIT(struct keys_args, tpm, 1e9, "tokens a minute, prompts and answers"),
     CLI_LIMIT(struct keys_args, streams, 1e6, "generations at the same time"),
@@ -45,6 +48,16 @@ static FX_MUST bool create_tenant(const struct cli_settings *settings, const str
     return true;
 }
 
+static FX_MUST bool deliver(const Fractal__V1__CreateKeyReply *reply, const struct keys_args *args,
+                            fx_error *err) {
+    if (args->into) return cli_secret_write(args->into, reply->key, err);
+    (void)printf("%s\n", reply->key);
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "key id %s, tenant '%s'; the key is shown this once\n", reply->key_id,
+                  args->tenant);
+    return true;
+}
+
 static bool create(const struct cli_settings *settings, fx_arena *arena, const void *user,
                    fx_error *err) {
     const struct keys_args *args = user;
@@ -54,11 +67,7 @@ static bool create(const struct cli_settings *settings, fx_arena *arena, const v
         ok = create_tenant(settings, args, arena, err) &&
              create_once(settings, args, arena, &reply, err);
     if (!ok) return false;
-    (void)printf("%s\n", reply->key);
-    (void)fflush(stdout);
-    (void)fprintf(stderr, "key id %s, tenant '%s'; the key is shown this once\n", reply->key_id,
-                  args->tenant);
-    return true;
+    return deliver(reply, args, err);
 }
 
 static void show(const Fractal__V1__Key *key) {
