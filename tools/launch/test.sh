@@ -73,6 +73,7 @@ test_all() {
     build_tests tsan checks
     run_ctest tsan -L '^(unit|integ)$' -LE '^(long|bench)$'
     test_fuzz
+    test_compose
     [ $CLIENTS = no ] || test_clients
 }
 
@@ -96,6 +97,10 @@ run_tests() {
             [ -z "$NOT_RUN" ] || FAILED=$((FAILED + 1)) # it was asked for
             ;;
         fuzz) test_fuzz ;;
+        compose)
+            test_compose
+            [ -z "$NOT_RUN" ] || FAILED=$((FAILED + 1)) # it was asked for
+            ;;
         fuzz-long) test_fuzz_long "${@:2}" ;;
         *) test_label "$1" ;;
     esac
