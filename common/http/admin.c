@@ -2,6 +2,7 @@
 #include <event2/thread.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include "common/base/certificates.h"
 #include "common/base/heap.h"
 #include "common/http/server.h"
 
@@ -58,9 +59,51 @@ static void on_follow(evutil_socket_t fd, short what, void *arg) {
     admin->opts.follow(admin->opts.ctx, ready, reason);
 }
 
+static void certificate_samples(const struct fx_certs_state states[FX_CERTS_USES], fx_buf *out) {
+    static const struct {
+        const char *name, *help;
+        enum fx_metric_type type;
+        bool zero; /* is a value */
+        size_t at;
+    } families[] = {
+#define AT(member) offsetof(struct fx_certs_state, member)
+        {"fx_certificate_expiry_timestamp_seconds",           "When our own certificate ends.",
+                                                                  FX_METRIC_GAUGE,                                                                                                           false, AT(expires_s)},
+        {"fx_certificate_authority_expiry_timestamp_seconds",
+                                                                  "When the last of the authorities we trust ends.",                                                      FX_METRIC_GAUGE,   false,
+                                                                  AT(ca_expires_s)                                                                                                                               },
+        {"fx_certificate_reloads_total",                      "Replaced certificate files taken.",               FX_METRIC_COUNTER,
+                                                                  true,                                                                                                                             AT(reloads)  },
+        {"fx_certificate_refused_total",                      "Replaced certificate files that were not taken.",
+                                                                  FX_METRIC_COUNTER,                                                                                                         true,  AT(refused)  },
+#undef AT
+    };
+    for (size_t i = 0; i < FX_COUNT(families); i++) {
+        fx_metric_family(out, families[i].type, families[i].name, families[i].help);
+        for (size_t use = 0; use < FX_CERTS_USES; use++) {
+            uint64_t value;
+            memcpy(&value, (const uint8_t *)&states[use] + families[i].at, sizeof value);
+            if (states[use].open && (value || families[i].zero))
+                fx_metric_sample(out, families[i].name, "use", states[use].use, value);
+        }
+    }
+}
+
+/* A process without TLS has none of these. */
+static void certificates_write(fx_buf *out) {
+    struct fx_certs_state states[FX_CERTS_USES];
+    fx_certs_states(states);
+    for (size_t use = 0; use < FX_CERTS_USES; use++)
+        if (states[use].open) {
+            certificate_samples(states, out);
+            return;
+        }
+}
+
 static void serve_metrics(struct fx_admin *admin, fx_http_call *call) {
     fx_buf out = {admin->page, 0, FX_ADMIN_METRICS_MAX};
     if (admin->opts.metrics) admin->opts.metrics(admin->opts.ctx, &out);
+    certificates_write(&out);
     if (!fx_buf_fits(&out)) {
         reply_text(call, 500, fx_span_str("the metrics outgrew their page\n"));
         return;

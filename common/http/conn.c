@@ -146,7 +146,7 @@ void fx_http__conn_tick(struct fx_http_conn *conn, uint64_t now_ms) {
 static struct bufferevent *bufferevent_of(fx_http_server *server, int fd) {
     int options = BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS;
     if (!server->opts.tls) return bufferevent_socket_new(server->opts.base, fd, options);
-    SSL *ssl = SSL_new(server->opts.tls);
+    SSL *ssl = fx_http_tls_new(server->opts.tls);
     if (!ssl) return NULL;
     struct bufferevent *bev = bufferevent_openssl_socket_new(server->opts.base, fd, ssl,
                                                              BUFFEREVENT_SSL_ACCEPTING, options);

@@ -82,7 +82,6 @@ bool fx_http_server_open(const struct fx_http_server_opts *opts, fx_http_server 
     fx_auto(fx_http_server) server = fx_alloc(1, sizeof *server);
     if (!server) return fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for a server");
     server->opts = *opts;
-    if (opts->tls) SSL_CTX_up_ref(opts->tls);
     defaults_set(&server->opts);
     TAILQ_INIT(&server->conns);
     fx_http__receive_settings(&server->parser_settings);
@@ -127,6 +126,5 @@ void fx_http_server_free(fx_http_server *server) {
     if (server->tick) event_free(server->tick);
     while (!TAILQ_EMPTY(&server->conns))
         fx_http__conn_close(TAILQ_FIRST(&server->conns));
-    if (server->opts.tls) SSL_CTX_free(server->opts.tls);
     free(server);
 }

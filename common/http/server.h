@@ -1,6 +1,5 @@
 #pragma once
 #include <event2/event.h>
-#include <openssl/ssl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,6 +8,7 @@
 #include "common/base/error.h"
 #include "common/base/span.h"
 #include "common/http/cors.h"
+#include "common/http/tls.h"
 #include "common/http/listen.h"
 
 /** An HTTP/1.1 server on the caller's libevent loop. Everything here is @thread the loop's. */
@@ -80,7 +80,7 @@ struct fx_http_stats {
 struct fx_http_server_opts {
     struct event_base *base; /* borrowed */
     const char *addr;        /* borrowed during the call */
-    SSL_CTX *tls;            /* NULL: plain; a reference is taken */
+    fx_http_tls *tls;        /* NULL: plain; borrowed */
     /** 0, or: one of several servers of this process on one port, among which the kernel deals
      *  connections out. */
     enum fx_listen_share share;

@@ -57,7 +57,7 @@ bool fx_redis_open(const struct fx_redis_opts *opts, fx_redis **out, fx_error *e
     fx_auto(fx_redis) redis = fx_alloc(1, sizeof *redis);
     if (!redis) return fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for a Redis client");
     if (!fx_redis__url_parse(opts->url, &redis->url, err)) return false;
-    if (redis->url.tls && !fx_redis__tls_open(&opts->tls, &redis->tls, err)) return false;
+    if (redis->url.tls && !fx_redis__trust_open(&opts->tls, &redis->tls, err)) return false;
     redis->base = opts->base;
     redis->library = opts->library;
     redis->on_report = opts->on_report;
@@ -81,7 +81,7 @@ void fx_redis_free(fx_redis *redis) {
     fx_redis__subs_done(redis);
     fx_redis__conn_done(&redis->conn);
     if (redis->dns) evdns_base_free(redis->dns, 0);
-    SSL_CTX_free(redis->tls);
+    fx_redis__trust_free(redis->tls);
     free(redis);
 }
 

@@ -22,7 +22,7 @@ typedef struct fx_redis_conn {
     struct event_base *base;
     struct evdns_base **dns; /* shared by the client's connections, made when needed */
     const struct fx_redis_url *url;
-    SSL_CTX *tls;                /* NULL: plain */
+    fx_redis_trust *tls;         /* NULL: plain */
     struct fx_redis_host master; /* as a sentinel told; port 0: not yet */
     uint32_t sentinel;           /* whose turn it is to be asked */
     struct bufferevent *bev;

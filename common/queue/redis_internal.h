@@ -19,7 +19,7 @@ struct fx_redis {
     struct event_base *base;
     struct evdns_base *dns;
     struct fx_redis_url url;
-    SSL_CTX *tls; /* NULL: plain */
+    fx_redis_trust *tls; /* NULL: plain */
     fx_redis_conn conn;
     struct fx_redis_subs subs;
     fx_span library;

@@ -2,44 +2,30 @@
 #include <arpa/inet.h>
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
+#include "common/base/certificates_ssl.h"
+#include "common/base/heap.h"
 
-static bool given(const char *file) {
-    return file && *file;
-}
+struct fx_redis_trust {
+    fx_certs *certs;
+    SSL_CTX *ctx; /* of `generation` */
+    uint64_t generation;
+};
 
-static FX_MUST bool authorities(SSL_CTX *ctx, const char *file, fx_error *err) {
-    int ok = given(file) ? SSL_CTX_load_verify_locations(ctx, file, NULL)
-                         : SSL_CTX_set_default_verify_paths(ctx);
-    if (ok == 1) return true;
-    return fx_fail(err, FX_INVALID_ARGUMENT, "FX_REDIS_CA: '%s' holds no PEM certificates",
-                   given(file) ? file : "the system's store");
-}
-
-static FX_MUST bool own_certificate(SSL_CTX *ctx, const struct fx_redis_tls *tls, fx_error *err) {
-    if (!given(tls->cert_file) && !given(tls->key_file)) return true;
-    if (!given(tls->cert_file) || !given(tls->key_file))
-        return fx_fail(err, FX_INVALID_ARGUMENT, "FX_REDIS_CERT and FX_REDIS_KEY go together");
-    if (SSL_CTX_use_certificate_chain_file(ctx, tls->cert_file) != 1)
-        return fx_fail(err, FX_INVALID_ARGUMENT,
-                       "FX_REDIS_CERT: '%s' holds no PEM certificate chain", tls->cert_file);
-    if (SSL_CTX_use_PrivateKey_file(ctx, tls->key_file, SSL_FILETYPE_PEM) != 1)
-        return fx_fail(err, FX_INVALID_ARGUMENT,
-                       "FX_REDIS_KEY: '%s' holds no PEM key of FX_REDIS_CERT", tls->key_file);
-    return true;
-}
-
-static FX_MUST bool configure(SSL_CTX *ctx, const struct fx_redis_tls *tls, fx_error *err) {
+static FX_MUST bool configure(SSL_CTX *ctx, const struct fx_pems *pems, fx_error *err) {
     if (SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1)
         return fx_fail(err, FX_INTERNAL, "TLS 1.2 is not there");
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
     (void)SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-    return authorities(ctx, tls->ca_file, err) && own_certificate(ctx, tls, err);
+    if (!pems->ca && SSL_CTX_set_default_verify_paths(ctx) != 1)
+        return fx_fail(err, FX_INVALID_ARGUMENT,
+                       "FX_REDIS_CA: the system's store holds no certificates");
+    return fx_pems_use(pems, ctx, err);
 }
 
-bool fx_redis__tls_open(const struct fx_redis_tls *tls, SSL_CTX **out, fx_error *err) {
+static FX_MUST bool ctx_new(const struct fx_pems *pems, SSL_CTX **out, fx_error *err) {
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
     if (!ctx) return fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for TLS");
-    bool ok = configure(ctx, tls, err);
+    bool ok = configure(ctx, pems, err);
     ERR_clear_error();
     if (!ok) {
         SSL_CTX_free(ctx);
@@ -47,6 +33,34 @@ bool fx_redis__tls_open(const struct fx_redis_tls *tls, SSL_CTX **out, fx_error 
     }
     *out = ctx;
     return true;
+}
+
+static FX_MUST bool renew(fx_redis_trust *trust, fx_error *err) {
+    fx_auto_pems pems = {0};
+    SSL_CTX *ctx;
+    if (fx_certs_generation(trust->certs) == trust->generation) return true;
+    if (!fx_certs_copy(trust->certs, &pems, err) || !ctx_new(&pems, &ctx, err)) return false;
+    SSL_CTX_free(trust->ctx);
+    trust->ctx = ctx;
+    trust->generation = pems.generation;
+    return true;
+}
+
+bool fx_redis__trust_open(const struct fx_redis_tls *tls, fx_redis_trust **out, fx_error *err) {
+    const struct fx_certs_files files = {tls->ca_file, tls->cert_file, tls->key_file};
+    fx_auto(fx_redis_trust) trust = fx_alloc(1, sizeof *trust);
+    if (!trust) return fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for TLS");
+    if (!fx_certs_open(FX_CERTS_REDIS, &files, &trust->certs, err) || !renew(trust, err))
+        return false;
+    *out = fx_take(trust);
+    return true;
+}
+
+void fx_redis__trust_free(fx_redis_trust *trust) {
+    if (!trust) return;
+    SSL_CTX_free(trust->ctx);
+    fx_certs_free(trust->certs);
+    free(trust);
 }
 
 /* An address has no name to be told to the server. */
@@ -59,8 +73,10 @@ static bool is_for(SSL *ssl, const char *host) {
     return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
 }
 
-bool fx_redis__tls_new(SSL_CTX *ctx, const char *host, SSL **out, fx_error *err) {
-    SSL *ssl = SSL_new(ctx);
+bool fx_redis__tls_new(fx_redis_trust *trust, const char *host, SSL **out, fx_error *err) {
+    fx_error no_memory;
+    (void)!renew(trust, &no_memory); /* then as before */
+    SSL *ssl = SSL_new(trust->ctx);
     if (ssl && is_for(ssl, host)) {
         *out = ssl;
         return true;

@@ -122,7 +122,7 @@ static FX_MUST bool slots_open(fx_client *client, fx_error *err) {
 
 static FX_MUST bool client_init(fx_client *client, fx_error *err) {
     if (!slots_open(client, err) || !wake_open(client, err) ||
-        !fx_client__channel(&client->opts, &client->channel, err))
+        !fx_client__channel_open(client, err))
         return false;
     client->cq = grpc_completion_queue_create_for_next(NULL);
     int rc = pthread_create(&client->thread, NULL, forward, client);
@@ -182,7 +182,7 @@ static void slots_close(fx_client *client) {
 void fx_client_free(fx_client *client) {
     if (!client) return;
     finish_calls(client);
-    if (client->channel) grpc_channel_destroy(client->channel);
+    fx_client__channel_close(client);
     if (client->cq) grpc_completion_queue_shutdown(client->cq);
     if (client->started) pthread_join(client->thread, NULL);
     if (client->cq) grpc_completion_queue_destroy(client->cq);

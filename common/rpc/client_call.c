@@ -40,6 +40,7 @@ static void attempt_done(fx_client_call *call) {
     buffer_drop(&call->sending);
     if (call->rpc) grpc_call_unref(call->rpc);
     call->rpc = NULL;
+    fx_client__channel_drop(call->client, fx_take(call->channel));
 }
 
 void fx_client__release(fx_client_call *call) {
@@ -265,8 +266,9 @@ static void attempt(fx_client_call *call) {
     fx_client *client = call->client;
     call->attempts++;
     if (!call->streams_out) call->sending = grpc_raw_byte_buffer_create(&call->message, 1);
-    call->rpc = grpc_channel_create_call(client->channel, NULL, GRPC_PROPAGATE_DEFAULTS, client->cq,
-                                         call->method, NULL, call->deadline, NULL);
+    call->channel = fx_client__channel_take(client);
+    call->rpc = grpc_channel_create_call(call->channel->core, NULL, GRPC_PROPAGATE_DEFAULTS,
+                                         client->cq, call->method, NULL, call->deadline, NULL);
     start_batches(call);
 }
 

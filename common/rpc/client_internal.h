@@ -11,6 +11,14 @@ enum {
 
 struct event;
 
+/** A channel of core's: the client is a user of its current one, and each call of the one it began
+ *  on. It goes with its last user. */
+struct fx_client_channel {
+    grpc_channel *core;
+    uint64_t generation; /* of its certificates; 0: plaintext */
+    uint32_t users;      /* under the client's lock */
+};
+
 /** A slot. Only the thread behind `sink` touches a call in flight. */
 struct fx_client_call {
     fx_client *client;
@@ -20,6 +28,7 @@ struct fx_client_call {
     fx_arena slot_arena, *arena;
     size_t arena_mark;
 
+    struct fx_client_channel *channel; /* of `rpc` */
     grpc_call *rpc;
     grpc_slice method, message; /* the latter of what does not stream out; else empty */
     gpr_timespec deadline;
@@ -46,12 +55,13 @@ struct fx_client_call {
 
 struct fx_client {
     struct fx_client_opts opts;
-    grpc_channel *channel;
+    fx_certs *certs;                   /* NULL: plaintext */
+    struct fx_client_channel *channel; /* the current one */
     grpc_completion_queue *cq;
     pthread_t thread;
     fx_client_call *again; /* of the thread alone: they wait to be tried again */
     bool started, closing;
-    pthread_mutex_t lock; /* the free list */
+    pthread_mutex_t lock; /* the free list, the channel */
     struct fx_client_call *calls, *free;
     uint32_t active;
     uint8_t *memory;
@@ -61,8 +71,12 @@ struct fx_client {
 };
 
 /* client_channel.c @err NOT_FOUND, INVALID_ARGUMENT */
-FX_MUST bool fx_client__channel(const struct fx_client_opts *opts, grpc_channel **out,
-                                fx_error *err);
+FX_MUST bool fx_client__channel_open(fx_client *client, fx_error *err);
+/* The channel for a new attempt; another one than before where the certificates changed. */
+struct fx_client_channel *fx_client__channel_take(fx_client *client);
+void fx_client__channel_drop(fx_client *client, struct fx_client_channel *channel);
+/* After the last call; half-opened ones are fine. */
+void fx_client__channel_close(fx_client *client);
 /* client_call.c */
 FX_MUST bool fx_client__start(fx_client *client, const struct fx_client_request *request,
                               bool waited, fx_client_call **out, fx_error *err);

@@ -4,6 +4,7 @@
 #include <grpc/grpc_security.h>
 #include <grpc/slice.h>
 #include "common/base/arena.h"
+#include "common/base/certificates.h"
 #include "common/base/error.h"
 #include "common/rpc/pb.h"
 #include "common/rpc/tls.h"
@@ -31,9 +32,18 @@ grpc_arg fx_rpc__arg_int(const char *key, int value);
 grpc_arg fx_rpc__arg_text(const char *key, const char *value);
 gpr_timespec fx_rpc__in_ms(uint64_t ms);
 
-/** Credentials of these paths, insecure ones without paths. @own caller, grpc_*_release
- *  @err NOT_FOUND, INVALID_ARGUMENT */
-FX_MUST bool fx_tls__server(const struct fx_tls *tls, grpc_server_credentials **out, fx_error *err);
-FX_MUST bool fx_tls__client(const struct fx_tls *tls, grpc_channel_credentials **out,
-                            fx_error *err);
 bool fx_tls__on(const struct fx_tls *tls);
+/** What the paths hold; NULL without paths, which is no error. @own caller, fx_certs_free
+ *  @err NOT_FOUND, INVALID_ARGUMENT */
+FX_MUST bool fx_tls__open(const struct fx_tls *tls, fx_certs **out, fx_error *err);
+/** A server's certificates; new ones are taken by the next handshake. Outlives its core. */
+struct fx_tls_server {
+    fx_certs *certs;     /* NULL: plaintext */
+    uint64_t generation; /* that core has */
+};
+/** @own caller, grpc_server_credentials_release */
+grpc_server_credentials *fx_tls__server(struct fx_tls_server *tls);
+/** Of what `certs` holds now (NULL: plaintext), and which that is.
+ *  @own caller, grpc_channel_credentials_release @err INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+FX_MUST bool fx_tls__client(fx_certs *certs, grpc_channel_credentials **out, uint64_t *generation,
+                            fx_error *err);

@@ -102,8 +102,8 @@ static grpc_server *core_create(const struct fx_server_opts *opts) {
 }
 
 static FX_MUST bool bind_port(fx_server *server, fx_error *err) {
-    grpc_server_credentials *credentials;
-    if (!fx_tls__server(&server->opts.tls, &credentials, err)) return false;
+    if (!fx_tls__open(&server->opts.tls, &server->tls.certs, err)) return false;
+    grpc_server_credentials *credentials = fx_tls__server(&server->tls);
     int port = grpc_server_add_http2_port(server->core, server->opts.address, credentials);
     grpc_server_credentials_release(credentials);
     if (port <= 0)

@@ -98,6 +98,7 @@ struct fx_descriptors;
 
 struct fx_server {
     grpc_server *core;
+    struct fx_tls_server tls;
     struct fx_server_opts opts;
     const struct fx_method *methods;
     size_t method_count;

@@ -107,6 +107,7 @@ void fx_server_free(fx_server *server) {
     if (is_running(server)) (void)!fx_server_stop(server, 0, NULL);
     if (server->leaked) return;
     core_destroy(server);
+    fx_certs_free(server->tls.certs);
     fx_descriptors__free(server->descriptors);
     fx_pool__done(&server->calls);
     fx_pool__done(&server->builtin);

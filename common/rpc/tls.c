@@ -1,67 +1,52 @@
-#include "common/base/heap.h"
 #include "common/rpc/core_internal.h"
-
-enum { PEM_BYTES_MAX = 1024 * 1024 };
 
 bool fx_tls__on(const struct fx_tls *tls) {
     return (tls->ca && *tls->ca) || (tls->cert && *tls->cert) || (tls->key && *tls->key);
 }
 
-static FX_MUST bool read_pem(const char *path, char **out, fx_error *err) {
-    fx_auto(FILE) file = fopen(path, "rbe");
-    if (!file) return fx_fail_errno(err, "open '%s'", path);
-    fx_auto(char) text = fx_alloc(PEM_BYTES_MAX, 1);
-    if (!text) return fx_fail(err, FX_RESOURCE_EXHAUSTED, "read '%s'", path);
-    size_t len = fread(text, 1, PEM_BYTES_MAX - 1, file);
-    if (ferror(file)) return fx_fail_errno(err, "read '%s'", path);
-    if (len == PEM_BYTES_MAX - 1 || !strstr(text, "-----BEGIN "))
-        return fx_fail(err, FX_INVALID_ARGUMENT, "'%s' is no PEM file", path);
-    *out = fx_take(text);
-    return true;
-}
-
-struct pems {
-    char *ca, *cert, *key;
-};
-
-static void pems_done(struct pems *pems) {
-    if (pems->key) explicit_bzero(pems->key, strlen(pems->key));
-    free(pems->ca);
-    free(pems->cert);
-    free(pems->key);
-}
-
-static FX_MUST bool pems_read(const struct fx_tls *tls, struct pems *out, fx_error *err) {
+bool fx_tls__open(const struct fx_tls *tls, fx_certs **out, fx_error *err) {
+    const struct fx_certs_files files = {tls->ca, tls->cert, tls->key};
+    if (!fx_tls__on(tls)) return true;
     if (!tls->ca || !*tls->ca || !tls->cert || !*tls->cert || !tls->key || !*tls->key)
         return fx_fail(err, FX_INVALID_ARGUMENT,
                        "TLS needs all three of authority, certificate and key");
-    return read_pem(tls->ca, &out->ca, err) && read_pem(tls->cert, &out->cert, err) &&
-           read_pem(tls->key, &out->key, err);
+    return fx_certs_open(FX_CERTS_GRPC, &files, out, err);
 }
 
-bool fx_tls__server(const struct fx_tls *tls, grpc_server_credentials **out, fx_error *err) {
-    if (!fx_tls__on(tls)) {
-        *out = grpc_insecure_server_credentials_create();
-        return true;
-    }
-    __attribute__((cleanup(pems_done))) struct pems pems = {0};
-    if (!pems_read(tls, &pems, err)) return false;
-    grpc_ssl_pem_key_cert_pair pair = {pems.key, pems.cert};
-    *out = grpc_ssl_server_credentials_create_ex(
-        pems.ca, &pair, 1, GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, NULL);
-    if (!*out) return fx_fail(err, FX_INVALID_ARGUMENT, "'%s': not usable for TLS", tls->cert);
-    return true;
+/* Core asks before each handshake, one at a time. */
+static grpc_ssl_certificate_config_reload_status fetch(void *user,
+                                                       grpc_ssl_server_certificate_config **out) {
+    struct fx_tls_server *tls = user;
+    fx_auto_pems pems = {0};
+    fx_error err;
+    if (fx_certs_generation(tls->certs) == tls->generation)
+        return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    if (!fx_certs_copy(tls->certs, &pems, &err)) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_FAIL;
+    const grpc_ssl_pem_key_cert_pair pair = {pems.key, pems.cert};
+    *out = grpc_ssl_server_certificate_config_create(pems.ca, &pair, 1);
+    tls->generation = pems.generation;
+    return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
 }
 
-bool fx_tls__client(const struct fx_tls *tls, grpc_channel_credentials **out, fx_error *err) {
-    if (!fx_tls__on(tls)) {
+grpc_server_credentials *fx_tls__server(struct fx_tls_server *tls) {
+    if (!tls->certs) return grpc_insecure_server_credentials_create();
+    return grpc_ssl_server_credentials_create_with_options(
+        grpc_ssl_server_credentials_create_options_using_config_fetcher(
+            GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, fetch, tls));
+}
+
+bool fx_tls__client(fx_certs *certs, grpc_channel_credentials **out, uint64_t *generation,
+                    fx_error *err) {
+    fx_auto_pems pems = {0};
+    if (!certs) {
         *out = grpc_insecure_credentials_create();
         return true;
     }
-    __attribute__((cleanup(pems_done))) struct pems pems = {0};
-    if (!pems_read(tls, &pems, err)) return false;
+    if (!fx_certs_copy(certs, &pems, err)) return false;
     grpc_ssl_pem_key_cert_pair pair = {pems.key, pems.cert};
     *out = grpc_ssl_credentials_create_ex(pems.ca, &pair, NULL, NULL);
-    if (!*out) return fx_fail(err, FX_INVALID_ARGUMENT, "'%s': not usable for TLS", tls->cert);
+    if (!*out)
+        return fx_fail(err, FX_INVALID_ARGUMENT, "these certificates are not usable for TLS");
+    *generation = pems.generation;
     return true;
 }

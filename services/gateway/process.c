@@ -104,8 +104,8 @@ static FX_MUST bool shared_open(struct gw_process *process, fx_error *err) {
                                     .ctx = process,
                                     .on_error = gateway_log_failed};
     if (*config->http_tls_cert &&
-        !fx_tls_server(config->http_tls_cert, config->http_tls_key, &process->tls, err))
-        return fx_wrap(err, "FX_HTTP_TLS_CERT, FX_HTTP_TLS_KEY");
+        !fx_http_tls_open(config->http_tls_cert, config->http_tls_key, &process->tls, err))
+        return false;
     return gw_vocabs_open(&vocabs, &process->vocabs, err);
 }
 
@@ -233,6 +233,6 @@ void gw_process_close(struct gw_process *process) {
     for (uint32_t i = 0; i < process->loop_count; i++)
         gateway_close(&process->loops[i]);
     gw_vocabs_free(process->vocabs);
-    if (process->tls) SSL_CTX_free(process->tls);
+    fx_http_tls_free(process->tls);
     free(process);
 }

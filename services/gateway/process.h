@@ -9,7 +9,7 @@ struct gw_vocabs;
  *  listener on the same port), and what they share. */
 struct gw_process {
     const struct gw_config *config;
-    SSL_CTX *tls;             /* of the HTTP port */
+    fx_http_tls *tls;         /* of the HTTP port */
     char http_addr[96];       /* with the port that the first loop got */
     struct gw_vocabs *vocabs; /* tokenizers, one copy for all loops */
     fx_server *rpc;           /* the public gRPC API: calls go to the loops in turn */

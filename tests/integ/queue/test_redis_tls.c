@@ -4,6 +4,8 @@
 #include <arpa/inet.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include "common/base/certificates.h"
+#include "common/base/clock.h"
 #include "common/queue/redis.h"
 #include "tests/integ/queue/redis_fixture.h"
 #include "tests/integ/rpc/certificates.h"
@@ -215,13 +217,14 @@ static void test_files(void **state) {
     const struct {
         struct fx_redis_tls tls;
         const char *variable;
+        enum fx_code code;
     } bad[] = {
-        {{.ca_file = none},                     "FX_REDIS_CA"  },
-        {{.cert_file = cert},                   "FX_REDIS_CERT"},
-        {{.key_file = key},                     "FX_REDIS_CERT"},
-        {{.cert_file = none, .key_file = key},  "FX_REDIS_CERT"},
-        {{.cert_file = cert, .key_file = none}, "FX_REDIS_KEY" },
-        {{.cert_file = cert, .key_file = key},  "FX_REDIS_KEY" }, /* another's */
+        {{.ca_file = none},                     "FX_REDIS_CA",   FX_NOT_FOUND       },
+        {{.cert_file = cert},                   "FX_REDIS_CERT", FX_INVALID_ARGUMENT},
+        {{.key_file = key},                     "FX_REDIS_CERT", FX_INVALID_ARGUMENT},
+        {{.cert_file = none, .key_file = key},  "FX_REDIS_CERT", FX_NOT_FOUND       },
+        {{.cert_file = cert, .key_file = none}, "FX_REDIS_KEY",  FX_NOT_FOUND       },
+        {{.cert_file = cert, .key_file = key},  "FX_REDIS_KEY",  FX_INVALID_ARGUMENT}, /* another's */
     };
     struct event_base *base = event_base_new();
     for (size_t i = 0; i < FX_TEST_COUNT(bad); i++) {
@@ -229,18 +232,66 @@ static void test_files(void **state) {
         fx_error err = {0};
         const struct fx_redis_opts opts = {.base = base, .url = "rediss://h", .tls = bad[i].tls};
         assert_false(fx_redis_open(&opts, &redis, &err));
-        assert_int_equal(err.code, FX_INVALID_ARGUMENT);
+        assert_int_equal(err.code, bad[i].code);
         if (!strstr(err.text, bad[i].variable)) fail_msg("%zu: %s", i, err.text);
     }
     event_base_free(base);
 }
 
+/* -- replaced files -- */
+
+/* FOLDER/now.pem and now.key, and whom we trust, are copies of those of `cert` and `ca`. */
+static void put(const char *cert, const char *ca) {
+    char script[512], out[256];
+    (void)snprintf(script, sizeof script,
+                   "cd \"$0\" && cp %s.pem 1 && cp %s.key 2 && cp %s.pem 3 && mv 1 now.pem && "
+                   "mv 2 now.key && mv 3 trusted.pem",
+                   cert, cert, ca);
+    assert_int_equal(shell(script, server.folder, out, sizeof out), 0);
+}
+
+static bool await_ready(fx_redis *redis, struct event_base *base, uint32_t ms) {
+    for (uint64_t end_ms = fx_clock_ms() + ms; fx_clock_ms() < end_ms; (void)usleep(5000)) {
+        (void)event_base_loop(base, EVLOOP_NONBLOCK);
+        if (fx_redis_ready(redis)) return true;
+    }
+    return false;
+}
+
+/* A client that Redis refuses, and that trusts another than Redis's authority, connects once its
+ * files are right; nobody starts it again. A connection that is up stays when they go wrong. */
+static void test_replaced(void **state) {
+    const struct row row = {
+        .scheme = "rediss", .host = "localhost", .ca = "trusted", .cert = "now"};
+    struct event_base *base = event_base_new();
+    fx_redis *redis = NULL;
+    fx_error err = {0};
+    (void)state;
+    redis_fixture_kill(&server.redis);
+    server_start("yes");
+    put("stranger", "other");
+    open_client(&row, base, &redis);
+    assert_false(await_ready(redis, base, REFUSED_MS));
+    put("stranger", "ca");
+    assert_false(await_ready(redis, base, REFUSED_MS));
+    put("worker", "ca");
+    assert_true(await_ready(redis, base, READY_MS));
+    check_works(redis, base);
+    put("stranger", "other");
+    (void)usleep(2 * FX_CERTS_LOOK_MS * 1000);
+    fx_auto(redisReply) reply = NULL;
+    assert_true(fx_redis_sync(redis, READY_MS, &reply, &err, "PING"));
+    fx_redis_free(redis);
+    event_base_free(base);
+}
+
 int main(void) {
-    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 2];
+    struct CMUnitTest tests[FX_TEST_COUNT(rows) + 3];
     for (size_t i = 0; i < FX_TEST_COUNT(rows); i++)
         tests[i] =
             (struct CMUnitTest){rows[i].name, test_trust, NULL, NULL, (void *)(uintptr_t)&rows[i]};
     tests[FX_TEST_COUNT(rows)] = (struct CMUnitTest)cmocka_unit_test(test_files);
     tests[FX_TEST_COUNT(rows) + 1] = (struct CMUnitTest)cmocka_unit_test(test_sentinel);
+    tests[FX_TEST_COUNT(rows) + 2] = (struct CMUnitTest)cmocka_unit_test(test_replaced);
     return cmocka_run_group_tests(tests, setup, teardown);
 }
