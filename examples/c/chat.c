@@ -1,6 +1,8 @@
-/* One streamed answer over gRPC: fractal-example-chat ADDRESS[,ADDRESS...] KEY_FILE MODEL TEXT
- * When the gateway that sends it dies, the rest comes from another, or from the same one once it is
- * back. */
+/* One streamed answer over gRPC:
+ *   fractal-example-chat ADDRESS[,ADDRESS...] KEY_FILE MODEL TEXT [TLS_FOLDER NAME]
+ * TLS_FOLDER has ca.crt, tls.crt and tls.key, as a Secret of Kubernetes does; NAME is what the
+ * gateway's certificate must carry. When the gateway that sends it dies, the rest comes from
+ * another, or from the same one once it is back. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,9 +86,20 @@ static FX_MUST bool stream(fx_client *client, struct fx_client_request *call, fx
     return true;
 }
 
+static FX_MUST bool client_open(char **arguments, fx_client **out, fx_error *err) {
+    struct fx_client_opts opts = {.target = arguments[1]};
+    char paths[3][PLACE_MAX];
+    static const char *const names[] = {"ca.crt", "tls.crt", "tls.key"};
+    if (!arguments[5]) return fx_client_open(&opts, out, err);
+    for (int i = 0; i < 3; i++)
+        (void)snprintf(paths[i], PLACE_MAX, "%s/%s", arguments[5], names[i]);
+    opts.tls = (struct fx_tls){paths[0], paths[1], paths[2]};
+    opts.tls_name = arguments[6];
+    return fx_client_open(&opts, out, err);
+}
+
 static FX_MUST bool chat(char **arguments, fx_error *err) {
     fx_auto(fx_client) client = NULL;
-    struct fx_client_opts opts = {.target = arguments[1]};
     uint8_t key[KEY_BYTES];
     char bearer[BEARER_MAX], once[2 * KEY_BYTES + 1], role[] = "user";
     const struct fx_client_metadata metadata[] = {
@@ -117,7 +130,7 @@ static FX_MUST bool chat(char **arguments, fx_error *err) {
         FRACTAL__V1__SAMPLING_OPTIONS__TEMPERATURE_PRESENCE_TEMPERATURE; /* and 0: greedy */
     message.role = role;
     message.content = arguments[4];
-    if (!bearer_read(arguments[2], bearer, err) || !fx_client_open(&opts, &client, err) ||
+    if (!bearer_read(arguments[2], bearer, err) || !client_open(arguments, &client, err) ||
         !stream(client, &call, err))
         return false;
     printf("\n");
@@ -132,8 +145,10 @@ static FX_MUST bool chat(char **arguments, fx_error *err) {
 
 int main(int argc, char **argv) {
     fx_error err = {0};
-    if (argc != 5) {
-        (void)fprintf(stderr, "usage: %s ADDRESS[,ADDRESS...] KEY_FILE MODEL TEXT\n", argv[0]);
+    if (argc != 5 && argc != 7) {
+        (void)fprintf(stderr,
+                      "usage: %s ADDRESS[,ADDRESS...] KEY_FILE MODEL TEXT [TLS_FOLDER NAME]\n",
+                      argv[0]);
         return EXIT_FAILURE;
     }
     if (chat(argv, &err)) return EXIT_SUCCESS;
