@@ -56,12 +56,6 @@ bool fx_queue_open(const struct fx_queue_opts *opts, fx_queue **out, fx_error *e
     queue->tick = event_new(fx_redis_base(opts->redis), -1, EV_PERSIST, on_tick, queue);
     if (!queue->calls || !queue->tick)
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "no memory for a queue");
-    for (uint32_t i = queue->opts.calls_max; i-- > 0;) {
-        queue->calls[i].queue = queue;
-        queue->calls[i].next = queue->idle;
-        queue->idle = &queue->calls[i];
-    }
-    queue->idle_count = queue->opts.calls_max;
     *out = fx_take(queue);
     return true;
 }
@@ -73,7 +67,7 @@ void fx_queue_free(fx_queue *queue) {
     FX_ASSERT(!queue->watches);
     queue->closing = true;
     queue->busy_count++;
-    for (uint32_t i = 0; queue->calls && i < queue->opts.calls_max; i++)
+    for (uint32_t i = 0; i < queue->begun; i++)
         if (queue->calls[i].busy && queue->calls[i].step)
             queue->calls[i].step(&queue->calls[i], NULL, &err);
     if (--queue->busy_count == 0) queue_delete(queue);
@@ -88,11 +82,11 @@ fx_redis *fx_queue_redis(const fx_queue *queue) {
 bool fx_queue__call(fx_queue *queue, fx_queue_step step, void *ctx, fx_queue_call **out,
                     fx_error *err) {
     fx_queue_call *call = queue->idle;
+    if (!call && queue->begun < queue->opts.calls_max) call = &queue->calls[queue->begun++];
     if (!call || queue->closing)
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "%u queue calls in flight",
                        queue->opts.calls_max);
-    queue->idle = call->next;
-    queue->idle_count--;
+    if (call == queue->idle) queue->idle = call->next;
     queue->busy_count++;
     *call = (fx_queue_call){.queue = queue, .step = step, .ctx = ctx, .busy = true};
     *out = call;
@@ -104,7 +98,6 @@ static void recycle(fx_queue_call *call) {
     call->busy = false;
     call->next = queue->idle;
     queue->idle = call;
-    queue->idle_count++;
     if (--queue->busy_count == 0 && queue->closing) queue_delete(queue);
 }
 

@@ -39,7 +39,8 @@ struct fx_queue_call {
 struct fx_queue {
     struct fx_queue_opts opts;
     fx_queue_call *calls, *idle;
-    uint32_t idle_count, busy_count;
+    uint32_t begun; /* calls[begun..] were never used: untouched memory costs nothing */
+    uint32_t busy_count;
     bool closing;
     fx_watch *watches; /* a list */
     struct event *tick;

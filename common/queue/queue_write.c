@@ -116,7 +116,7 @@ static FX_MUST bool many_check(fx_queue *queue, const struct fx_append *appends,
         bytes += APPEND_WORDS * APPEND_WORD_BYTES + appends[i].count * (TOKEN_DIGITS + 32);
         if (appends[i].logprobs_each) bytes += (size_t)appends[i].count * FX_LOGPROBS_TEXT_MAX;
     }
-    if (count > queue->idle_count)
+    if (count > queue->opts.calls_max - queue->busy_count)
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "%u queue calls in flight", queue->busy_count);
     return fx_redis_reserve(queue->opts.redis, count, bytes, err);
 }

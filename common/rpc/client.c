@@ -108,15 +108,6 @@ static FX_MUST bool slots_open(fx_client *client, fx_error *err) {
     client->memory = fx_alloc(count, client->opts.arena_bytes);
     if (!client->calls || !client->memory)
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "%u call slots", count);
-    for (uint32_t i = 0; i < count; i++) {
-        fx_client_call *call = &client->calls[i];
-        call->client = client;
-        fx_sink__init(&call->own, -1);
-        fx_arena_init(&call->slot_arena, client->memory + (size_t)i * client->opts.arena_bytes,
-                      client->opts.arena_bytes);
-        call->next_free = client->free;
-        client->free = call;
-    }
     return true;
 }
 
@@ -158,7 +149,7 @@ uint32_t fx_client_calls_active(const fx_client *client) {
 static void finish_calls(fx_client *client) {
     client->closing = true;
     FX_ASSERT(client->opts.base || client->active == 0); /* a _wait is still running */
-    for (uint32_t i = 0; client->calls && i < client->opts.calls_max; i++)
+    for (uint32_t i = 0; i < client->begun; i++)
         if (client->calls[i].in_use) fx_client_cancel(&client->calls[i]);
     while (fx_client_calls_active(client) > 0) {
         struct pollfd wait = {.fd = client->fd, .events = POLLIN};
@@ -171,7 +162,7 @@ static void finish_calls(fx_client *client) {
 }
 
 static void slots_close(fx_client *client) {
-    for (uint32_t i = 0; client->calls && client->memory && i < client->opts.calls_max; i++) {
+    for (uint32_t i = 0; i < client->begun; i++) {
         fx_arena_done(&client->calls[i].slot_arena);
         fx_sink__done(&client->calls[i].own);
     }

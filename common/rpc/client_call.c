@@ -6,11 +6,25 @@
 
 enum { RETRY_AFTER_DIGITS_MAX = 9, BACKOFF_MS = 50 /* after the first attempt; then twice that */ };
 
+/* A slot that was never used before. */
+static fx_client_call *slot_begin(fx_client *client) {
+    uint32_t i = client->begun;
+    size_t arena_bytes = client->opts.arena_bytes;
+    if (i == client->opts.calls_max) return NULL;
+    fx_client_call *call = &client->calls[i];
+    call->client = client;
+    fx_sink__init(&call->own, -1);
+    fx_arena_init(&call->slot_arena, client->memory + i * arena_bytes, arena_bytes);
+    client->begun++;
+    return call;
+}
+
 static fx_client_call *slot_take(fx_client *client) {
     pthread_mutex_lock(&client->lock);
-    fx_client_call *call = client->closing ? NULL : client->free;
+    fx_client_call *call = NULL;
+    if (!client->closing) call = client->free ? client->free : slot_begin(client);
     if (call) {
-        client->free = call->next_free;
+        if (call == client->free) client->free = call->next_free;
         client->active++;
         call->in_use = true;
     }

@@ -63,6 +63,7 @@ struct fx_client {
     bool started, closing;
     pthread_mutex_t lock; /* the free list, the channel */
     struct fx_client_call *calls, *free;
+    uint32_t begun; /* calls[begun..] were never used: untouched memory costs nothing */
     uint32_t active;
     uint8_t *memory;
     struct fx_sink inbox;

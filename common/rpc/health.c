@@ -62,7 +62,8 @@ static void watch(fx_call *call, const void *request, void *context) {
 }
 
 void fx_health__push_all(fx_server *server) {
-    for (uint32_t i = 0; i < server->builtin.count; i++) {
+    uint32_t begun = fx_pool__begun(&server->builtin);
+    for (uint32_t i = 0; i < begun; i++) {
         fx_call *call = &server->builtin.slots[i];
         pthread_mutex_lock(&call->lock);
         if (call->watching && !call->ended) push(call, NULL);

@@ -91,7 +91,10 @@ struct fx_pool {
     pthread_mutex_t lock;
     fx_call *slots, *free;
     uint8_t *memory;
+    fx_server *server;
+    size_t arena_bytes;
     uint32_t count, active;
+    uint32_t begun; /* slots[begun..] were never used: untouched memory costs nothing */
 };
 
 struct fx_descriptors;
@@ -128,6 +131,8 @@ void fx_pool__give(fx_call *call);
 /** Gives the memory of a large request back to the system, before the arena is reset. */
 void fx_pool__trim(fx_call *call);
 uint32_t fx_pool__active(struct fx_pool *pool);
+/** How many slots, from the first on, have been used. */
+uint32_t fx_pool__begun(struct fx_pool *pool);
 
 /* server_queue.c */
 void *fx_queue__run(void *queue);

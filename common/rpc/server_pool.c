@@ -6,7 +6,7 @@
 #define KEEP_BYTES ((size_t)256 * 1024)
 #define PAGE_BYTES ((uintptr_t)4096)
 
-static void slot_init(fx_call *call, fx_server *server, struct fx_pool *pool) {
+static void slot_init(fx_call *call, struct fx_pool *pool) {
     pthread_mutexattr_t recursive;
     pthread_mutexattr_init(&recursive);
     pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
@@ -17,8 +17,10 @@ static void slot_init(fx_call *call, fx_server *server, struct fx_pool *pool) {
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&call->idle_write, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    call->server = server;
+    call->server = pool->server;
     call->pool = pool;
+    fx_arena_init(&call->arena, pool->memory + (call - pool->slots) * (ptrdiff_t)pool->arena_bytes,
+                  pool->arena_bytes);
 }
 
 bool fx_pool__init(struct fx_pool *pool, fx_server *server, uint32_t count, size_t arena_bytes,
@@ -31,18 +33,13 @@ bool fx_pool__init(struct fx_pool *pool, fx_server *server, uint32_t count, size
         return fx_fail(err, FX_RESOURCE_EXHAUSTED, "%u call slots of %zu bytes", count,
                        arena_bytes);
     pool->count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        fx_call *call = &pool->slots[i];
-        slot_init(call, server, pool);
-        fx_arena_init(&call->arena, pool->memory + i * arena_bytes, arena_bytes);
-        call->next = pool->free;
-        pool->free = call;
-    }
+    pool->server = server;
+    pool->arena_bytes = arena_bytes;
     return true;
 }
 
 void fx_pool__done(struct fx_pool *pool) {
-    for (uint32_t i = 0; i < pool->count; i++) {
+    for (uint32_t i = 0; i < pool->begun; i++) {
         fx_arena_done(&pool->slots[i].arena);
         pthread_mutex_destroy(&pool->slots[i].lock);
         pthread_cond_destroy(&pool->slots[i].idle_write);
@@ -55,10 +52,11 @@ void fx_pool__done(struct fx_pool *pool) {
 fx_call *fx_pool__take(struct fx_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     fx_call *call = pool->free;
-    if (call) {
+    if (call)
         pool->free = call->next;
-        pool->active++;
-    }
+    else if (pool->begun < pool->count)
+        slot_init(call = &pool->slots[pool->begun++], pool);
+    if (call) pool->active++;
     pthread_mutex_unlock(&pool->lock);
     return call;
 }
@@ -85,4 +83,11 @@ uint32_t fx_pool__active(struct fx_pool *pool) {
     uint32_t active = pool->active;
     pthread_mutex_unlock(&pool->lock);
     return active;
+}
+
+uint32_t fx_pool__begun(struct fx_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    uint32_t begun = pool->begun;
+    pthread_mutex_unlock(&pool->lock);
+    return begun;
 }

@@ -33,7 +33,8 @@ static bool wait_idle(fx_server *server, uint64_t ms) {
 
 /* Streams of the built-in services never end by themselves. */
 static void close_builtin(fx_server *server) {
-    for (uint32_t i = 0; i < server->builtin.count; i++) {
+    uint32_t begun = fx_pool__begun(&server->builtin);
+    for (uint32_t i = 0; i < begun; i++) {
         fx_call *call = &server->builtin.slots[i];
         pthread_mutex_lock(&call->lock);
         bool live = call->method && call->refs > 0 && !call->ended && !call->closed;
