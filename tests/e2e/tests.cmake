@@ -45,6 +45,14 @@ fx_add_e2e(cancel 240 fx_test_chaos fx_rpc)
 target_sources(e2e_test_cancel PRIVATE e2e/canceller.c)
 fx_add_e2e(outages 180 fx_test_chaos)
 
+# A disk of Redis's own, which only root may mount; else it says that it was not run.
+fx_add_e2e(disk_full 180)
+set_tests_properties(e2e/test_disk_full PROPERTIES SKIP_RETURN_CODE 77)
+
+# Certificates that are replaced; a test waits until one has ended.
+fx_add_e2e(rotation 180)
+target_sources(e2e_test_rotation PRIVATE e2e/tls_tunnel.c)
+
 # Restarts under load; this version's services beside those of the one before it.
 fx_add_e2e(rolling 120 fx_test_chaos)
 fx_add_e2e(skew 600 fx_test_chaos BY ${CMAKE_SOURCE_DIR}/tests/e2e/previous.sh)
