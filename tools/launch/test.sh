@@ -14,6 +14,15 @@ run_ctest() {
     [[ $summary =~ ([0-9]+)\ tests\ failed\ out\ of\ ([0-9]+) ]]
     FAILED=$((FAILED + BASH_REMATCH[1]))
     PASSED=$((PASSED + BASH_REMATCH[2] - BASH_REMATCH[1]))
+    count_skipped "$log"
+}
+
+# count_skipped LOG: a test that could not run here (its last line says why) has not passed.
+count_skipped() {
+    local name
+    while read -r name; do
+        PASSED=$((PASSED - 1)) NOT_RUN+=", not run: $name"
+    done < <(sed -nE 's/.*Test +#[0-9]+: ([^ ]+) .*\*\*\*Skipped.*/\1/p' "$1")
 }
 
 # build_tests PRESET [TARGET]
@@ -74,6 +83,7 @@ test_all() {
     run_ctest tsan -L '^(unit|integ)$' -LE '^(long|bench)$'
     test_fuzz
     test_compose
+    [ $CLIENTS = no ] || test_helm
     [ $CLIENTS = no ] || test_clients
 }
 
@@ -89,7 +99,7 @@ run_tests() {
     case ${1:-} in
         '') test_all ;;
         --without-clients)
-            CLIENTS=no NOT_RUN=', not run: the real clients'
+            CLIENTS=no NOT_RUN=', not run: the real clients, the Helm chart'
             test_all
             ;;
         clients)
@@ -97,6 +107,10 @@ run_tests() {
             [ -z "$NOT_RUN" ] || FAILED=$((FAILED + 1)) # it was asked for
             ;;
         fuzz) test_fuzz ;;
+        helm)
+            test_helm
+            [ -z "$NOT_RUN" ] || FAILED=$((FAILED + 1)) # it was asked for
+            ;;
         compose)
             test_compose
             [ -z "$NOT_RUN" ] || FAILED=$((FAILED + 1)) # it was asked for
