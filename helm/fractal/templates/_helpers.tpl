@@ -43,6 +43,11 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{ regexReplaceAll "[^a-z0-9]+" (lower .) "-" | trunc 40 | trimAll "-" }}
 {{- end }}
 
+{{/* A model's number, which its Redis keys have: the first four bytes of the SHA-256 of its name. */}}
+{{- define "fractal.modelNumber" -}}
+{{ int64 (printf "0x%s" (sha256sum . | trunc 8)) }}
+{{- end }}
+
 {{/* Pod Security "restricted". */}}
 {{- define "fractal.podSecurity" -}}
 runAsNonRoot: true
@@ -59,8 +64,10 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end }}
 
-{{/* What every pod has. (dict "root" $ "component" "gateway") */}}
+{{/* What every pod has. (dict "root" $ "component" "gateway"); "place": nodeSelector, tolerations, affinity,
+     priorityClassName of its own, each instead of everybody's. */}}
 {{- define "fractal.pod" -}}
+{{- $place := .place | default dict }}
 serviceAccountName: {{ include "fractal.serviceAccount" .root }}
 automountServiceAccountToken: false
 enableServiceLinks: false
@@ -68,16 +75,16 @@ securityContext: {{- include "fractal.podSecurity" . | nindent 2 }}
 {{- with .root.Values.image.pullSecrets }}
 imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .root.Values.priorityClassName }}
+{{- with $place.priorityClassName | default .root.Values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
-{{- with .root.Values.nodeSelector }}
+{{- with $place.nodeSelector | default .root.Values.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .root.Values.tolerations }}
+{{- with $place.tolerations | default .root.Values.tolerations }}
 tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .root.Values.affinity }}
+{{- with $place.affinity | default .root.Values.affinity }}
 affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- if .root.Values.topologySpread.enabled }}
@@ -112,8 +119,16 @@ topologySpreadConstraints:
 - name: FX_REDIS_URL
   valueFrom: {secretKeyRef: {name: {{ .root.Values.redis.existingSecret }}, key: {{ .component }}}}
 {{- end }}
+{{- if and .root.Values.redis.ledgerSecret (has .component (list "gateway" "tenant")) }}
+- name: FX_REDIS_LEDGER_URL
+  valueFrom: {secretKeyRef: {name: {{ .root.Values.redis.ledgerSecret }}, key: {{ .component }}}}
+{{- end }}
 {{- if .root.Values.redis.tlsSecret }}
 - {name: FX_REDIS_CA, value: /redis-tls/ca.crt}
+{{- if .root.Values.redis.tlsClientCertificate }}
+- {name: FX_REDIS_CERT, value: /redis-tls/tls.crt}
+- {name: FX_REDIS_KEY, value: /redis-tls/tls.key}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -130,6 +145,10 @@ topologySpreadConstraints:
 {{- if has "models" .has }}
 - name: models
   persistentVolumeClaim: {claimName: {{ include "fractal.modelClaim" .root }}}
+{{- end }}
+{{- if and (eq .component "slicer") .root.Values.storage.importClaim }}
+- name: import
+  persistentVolumeClaim: {claimName: {{ .root.Values.storage.importClaim }}, readOnly: true}
 {{- end }}
 {{- if and (has "redis" .has) .root.Values.redis.tlsSecret }}
 - name: redis-tls
@@ -150,6 +169,9 @@ topologySpreadConstraints:
 {{- end }}
 {{- if has "models" .has }}
 - {name: models, mountPath: /models, readOnly: {{ ne .component "slicer" }}}
+{{- end }}
+{{- if and (eq .component "slicer") .root.Values.storage.importClaim }}
+- {name: import, mountPath: /import, readOnly: true}
 {{- end }}
 {{- if and (has "redis" .has) .root.Values.redis.tlsSecret }}
 - {name: redis-tls, mountPath: /redis-tls, readOnly: true}
@@ -186,4 +208,15 @@ livenessProbe:
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 3
+{{- end }}
+
+{{/* Workers stand beside the slicer where the store's volume is one node's; else nowhere in particular. */}}
+{{- define "fractal.besideStore" -}}
+{{- if not (has "ReadWriteMany" .Values.storage.accessModes) }}
+podAffinity:
+  requiredDuringSchedulingIgnoredDuringExecution:
+    - topologyKey: kubernetes.io/hostname
+      labelSelector:
+        matchLabels: {{- include "fractal.selector" (dict "root" . "component" "slicer") | nindent 10 }}
+{{- end }}
 {{- end }}

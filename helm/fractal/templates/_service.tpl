@@ -15,7 +15,11 @@ metadata:
   annotations: {{- toYaml . | nindent 4 }}
   {{- end }}
 spec:
-  type: {{ (.of.service | default dict).type | default "ClusterIP" }}
+  {{- if eq .component "gateway" }}
+  type: {{ .of.service.type }}
+  {{- else }}
+  clusterIP: None # its clients see every replica, and take turns
+  {{- end }}
   selector: {{- include "fractal.selector" . | nindent 4 }}
   ports:
     {{- range $ports }}
