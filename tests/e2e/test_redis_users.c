@@ -7,6 +7,7 @@
 enum { HERD = 6, TOKENS = 60, LIMIT = 1000000, STEP_MS = 10000 };
 
 static char folder[64], url[256], ca_variable[96];
+static const char *const *redis_arguments;
 static uint16_t port;
 
 static const char *url_of(const struct suite *suite, const char *program, uint32_t number) {
@@ -63,8 +64,8 @@ static void a_hang_up_cancels(void **state) {
         WAIT_FOR(worker_is_free(&suite->workers[i]), STEP_MS, "the slot stays taken");
 }
 
-/* Reclaim, resume, restore's rights: a worker dies in mid-stream, then Redis restarts. */
-static void a_death_and_a_restart(void **state) {
+/* Reclaim's and resume's rights: a worker dies in mid-stream. */
+static void a_death(void **state) {
     struct suite *suite = *state;
     auto_herd want = {0}, got = {0};
     herd_send(&want, suite, 0, HERD, 10 * TOKENS);
@@ -76,6 +77,28 @@ static void a_death_and_a_restart(void **state) {
     herd_rest(&got);
     herd_equal(&got, &want);
     suite_worker_start(suite, 0);
+}
+
+static bool answers(struct suite *suite) {
+    auto_answer answer = suite_request(suite, "POST", "/v1/completions", suite_prompt("It", NULL));
+    if (answer.status == 401) fail_msg("the key is forgotten: %s", answer.conn.body.at);
+    return answer.status == 200;
+}
+
+/* What Redis has on disk is there again: its AOF is read as the user `default`, who may do
+ * everything and whom nobody can be. */
+static void a_restart_of_redis(void **state) {
+    struct suite *suite = *state;
+    redis_fixture_kill(&suite->redis);
+    redis_fixture_restart(&suite->redis, redis_arguments);
+    WAIT_FOR(answers(suite), STEP_MS, "no answer since Redis restarted");
+    redisContext *redis = redisConnectUnix(suite->redis.socket);
+    assert_true(redis && !redis->err);
+    redisReply *reply = redisCommand(redis, "DBSIZE");
+    assert_int_equal(reply->type, REDIS_REPLY_ERROR);
+    assert_non_null(strstr(reply->str, "NOAUTH"));
+    freeReplyObject(reply);
+    redisFree(redis);
 }
 
 static void tenants_and_keys(void **state) {
@@ -126,7 +149,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_works),
         cmocka_unit_test(a_hang_up_cancels),
-        cmocka_unit_test(a_death_and_a_restart),
+        cmocka_unit_test(a_death),
+        cmocka_unit_test(a_restart_of_redis),
         cmocka_unit_test(tenants_and_keys),
         cmocka_unit_test(keys_and_tickets),
         cmocka_unit_test(nothing_was_refused),
@@ -156,6 +180,7 @@ int main(void) {
                                       "--aclfile",
                                       acl,
                                       NULL};
+    redis_arguments = redis_args;
     const char *const env[] = {ca_variable, NULL};
     int failed =
         suite_main("redis_users", tests, FX_TEST_COUNT(tests),
