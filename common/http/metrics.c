@@ -81,12 +81,13 @@ void fx_metric_gauge(fx_buf *out, const char *name, const char *help, uint64_t n
     fx_metric_sample(out, name, NULL, NULL, number);
 }
 
-static const uint32_t bounds_ms[FX_HISTOGRAM_BOUNDS] = {5,   10,   25,   50,    100,   250,
-                                                        500, 1000, 2500, 10000, 30000, 60000};
+static const uint32_t bounds_us[FX_HISTOGRAM_BOUNDS] = {
+    100,    250,    500,    1000,    2500,    5000,    10000,    25000,    50000,
+    100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000, 30000000, 60000000};
 
 void fx_histogram_add(struct fx_histogram *histogram, uint64_t us) {
     size_t i = 0;
-    while (i < FX_HISTOGRAM_BOUNDS && us > (uint64_t)bounds_ms[i] * 1000)
+    while (i < FX_HISTOGRAM_BOUNDS && us > bounds_us[i])
         i++;
     atomic_fetch_add_explicit(&histogram->buckets[i], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&histogram->sum_us, us, memory_order_relaxed);
@@ -101,14 +102,14 @@ static void put_line(fx_buf *out, const char *name, const char *suffix, const ch
 }
 
 void fx_metric_histogram(fx_buf *out, const char *name, const char *help,
-                         struct fx_histogram *histogram) {
+                         const struct fx_histogram *histogram) {
     char number[NUMBER_MAX], suffix[NUMBER_MAX];
     uint64_t count = 0;
     put_head(out, name, help, "histogram");
     for (size_t i = 0; i <= FX_HISTOGRAM_BOUNDS; i++) {
         count += atomic_load_explicit(&histogram->buckets[i], memory_order_relaxed);
         if (i < FX_HISTOGRAM_BOUNDS)
-            (void)snprintf(suffix, sizeof suffix, "_bucket{le=\"%g\"}", bounds_ms[i] / 1000.0);
+            (void)snprintf(suffix, sizeof suffix, "_bucket{le=\"%g\"}", bounds_us[i] / 1e6);
         else
             (void)snprintf(suffix, sizeof suffix, "_bucket{le=\"+Inf\"}");
         (void)snprintf(number, sizeof number, "%" PRIu64, count);

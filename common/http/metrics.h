@@ -19,12 +19,12 @@ void fx_metric_sample_f64(fx_buf *out, const char *name, const char *label, cons
 void fx_metric_counter(fx_buf *out, const char *name, const char *help, uint64_t number);
 void fx_metric_gauge(fx_buf *out, const char *name, const char *help, uint64_t number);
 
-enum { FX_HISTOGRAM_BOUNDS = 12 };
-/** Times in fixed buckets from 5 ms to 60 s. Zeroed to begin. @thread any */
+enum { FX_HISTOGRAM_BOUNDS = 18 };
+/** Times in fixed buckets from 0.1 ms to 60 s. Zeroed to begin. @thread any */
 struct fx_histogram {
     atomic_ullong buckets[FX_HISTOGRAM_BOUNDS + 1], sum_us;
 };
 void fx_histogram_add(struct fx_histogram *histogram, uint64_t us);
 /** `name` ends in _seconds. */
 void fx_metric_histogram(fx_buf *out, const char *name, const char *help,
-                         struct fx_histogram *histogram);
+                         const struct fx_histogram *histogram);

@@ -48,28 +48,34 @@ static void interval_fill(struct worker_figures *figures, const struct worker_st
 
 fx_span worker_figures_pack(struct worker_figures *figures, const struct worker_status *status,
                             uint64_t now_ms, uint8_t out[WORKER_FIGURES_BYTES_MAX]) {
-    struct packed packed[FIGURES_LATENCIES];
+    struct packed packed[STATUS_TIMES];
     Fractal__V1__WorkerFigures message = FRACTAL__V1__WORKER_FIGURES__INIT;
     interval_fill(figures, status, now_ms, &message);
     message.running = (uint32_t)status_get(status, STATUS_RUNNING);
     message.kv_waiting = (uint32_t)status_get(status, STATUS_WAITING);
     message.kv_pages = (uint32_t)status_get(status, STATUS_KV_BLOCKS);
     message.kv_pages_free = (uint32_t)status_get(status, STATUS_KV_BLOCKS_FREE);
-    for (size_t i = 0; i < FIGURES_LATENCIES; i++) {
+    for (size_t i = 0; i < STATUS_TIMES; i++) {
         fx_latency_turn(&figures->latencies[i], now_ms);
         latency_fill(&figures->latencies[i], &packed[i]);
     }
-    message.first_token = &packed[FIGURES_FIRST_TOKEN].message;
-    message.inter_token = &packed[FIGURES_INTER_TOKEN].message;
-    message.queue_time = &packed[FIGURES_QUEUE_TIME].message;
+    message.first_token = &packed[STATUS_FIRST_TOKEN].message;
+    message.inter_token = &packed[STATUS_INTER_TOKEN].message;
+    message.queue_time = &packed[STATUS_QUEUE_TIME].message;
     FX_ASSERT(fractal__v1__worker_figures__get_packed_size(&message) <= WORKER_FIGURES_BYTES_MAX);
     return (fx_span){out, fractal__v1__worker_figures__pack(&message, out)};
 }
 
-void worker_figures_since(struct worker_figures *figures, enum figures_latency which,
-                          uint64_t submitted_ms) {
+void worker_figures_add(struct worker_figures *figures, struct worker_status *status,
+                        enum status_time which, uint64_t us) {
+    fx_latency_add(&figures->latencies[which], us);
+    fx_histogram_add(&status->times[which], us);
+}
+
+void worker_figures_since(struct worker_figures *figures, struct worker_status *status,
+                          enum status_time which, uint64_t submitted_ms) {
     uint64_t now_ms = fx_wall_ms();
     if (!submitted_ms) return;
-    fx_latency_add(&figures->latencies[which],
-                   now_ms > submitted_ms ? (now_ms - submitted_ms) * 1000 : 0);
+    worker_figures_add(figures, status, which,
+                       now_ms > submitted_ms ? (now_ms - submitted_ms) * 1000 : 0);
 }

@@ -157,7 +157,8 @@ static void gen_start(worker_io *io, struct gen *gen, const struct fx_task *task
         gen_refuse(gen, task, err.text);
         return;
     }
-    if (!gen->logged) worker_figures_since(&io->figures, FIGURES_QUEUE_TIME, gen->submitted_ms);
+    if (!gen->logged)
+        worker_figures_since(&io->figures, io->opts.status, STATUS_QUEUE_TIME, gen->submitted_ms);
     gen->in_engine = true;
     engine_thread_order(io->opts.engine, (struct order){ORDER_ADD, gen});
 }

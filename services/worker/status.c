@@ -152,6 +152,15 @@ static uint64_t shown(const struct worker_status *status, enum status_number num
     return number == STATUS_SOUND_MS ? stalled_ms(status) : status_get(status, number);
 }
 
+static const struct {
+    const char *name, *help;
+} times[STATUS_TIMES] = {
+    [STATUS_FIRST_TOKEN] = {"fx_worker_first_token_seconds",
+                            "From the submission to the first token in the log."                 },
+    [STATUS_INTER_TOKEN] = {"fx_worker_inter_token_seconds", "Between tokens in the log."        },
+    [STATUS_QUEUE_TIME] = {"fx_worker_queue_seconds",       "From the submission to its taking."},
+};
+
 void worker_metrics(void *ctx, fx_buf *out) {
     const struct worker_status *status = ctx;
     for (size_t i = 0; i < FX_COUNT(metrics); i++) {
@@ -159,6 +168,8 @@ void worker_metrics(void *ctx, fx_buf *out) {
         fx_metric_sample(out, metrics[i].name, "model", status->model,
                          shown(status, metrics[i].number));
     }
+    for (size_t i = 0; i < STATUS_TIMES; i++)
+        fx_metric_histogram(out, times[i].name, times[i].help, &status->times[i]);
 }
 
 static void get_worker(fx_call *call, const void *request, void *context) {

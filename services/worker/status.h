@@ -1,5 +1,6 @@
 #pragma once
 #include "common/base/span.h"
+#include "common/http/metrics.h"
 #include "common/rpc/server.h"
 #include "engine/engine.h"
 #include "services/worker/config.h"
@@ -52,9 +53,19 @@ enum status_number {
     STATUS_COUNT,
 };
 
+/** How long generations wait here. */
+enum status_time {
+    STATUS_FIRST_TOKEN, /* from the submission to the first token in the log */
+    STATUS_INTER_TOKEN, /* between tokens in the log; those that one append brought share the wait
+                         */
+    STATUS_QUEUE_TIME,  /* from the submission to its taking */
+    STATUS_TIMES,
+};
+
 struct worker_status {
     _Atomic uint64_t number[STATUS_COUNT];
-    const char *worker, *model, *backend; /* set before the threads start, as what follows */
+    struct fx_histogram times[STATUS_TIMES]; /* @thread I/O counts, any reads */
+    const char *worker, *model, *backend;    /* set before the threads start, as what follows */
     uint32_t unready_ms, dead_ms;
     fx_server *server; /* its health follows readiness */
 };

@@ -58,14 +58,14 @@ static void resend_from(struct gen *gen, uint32_t first) {
 /* Tokens are in the log up to `last`, where those who wait for them find them. What one append
  * brought shares the wait for it. */
 static void logged(worker_io *io, struct gen *gen, uint32_t last) {
-    struct fx_latency *inter_token = &io->figures.latencies[FIGURES_INTER_TOKEN];
     uint64_t now_us = fx_clock_us();
     if (last <= gen->acked) return;
     uint32_t fresh = last - gen->acked, waits = gen->acked_us ? fresh : fresh - 1;
     uint64_t each_us = gen->acked_us ? (now_us - gen->acked_us) / fresh : 0;
-    if (!gen->acked) worker_figures_since(&io->figures, FIGURES_FIRST_TOKEN, gen->submitted_ms);
+    if (!gen->acked)
+        worker_figures_since(&io->figures, io->opts.status, STATUS_FIRST_TOKEN, gen->submitted_ms);
     for (uint32_t i = 0; i < waits; i++)
-        fx_latency_add(inter_token, each_us);
+        worker_figures_add(&io->figures, io->opts.status, STATUS_INTER_TOKEN, each_us);
     gen->acked = last;
     gen->acked_us = now_us;
 }

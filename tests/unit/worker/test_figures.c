@@ -62,7 +62,7 @@ static void test_intervals(void **state) {
 static void test_latencies(void **state) {
     static struct rig rig;
     (void)state;
-    struct fx_latency *between = &rig.figures.latencies[FIGURES_INTER_TOKEN];
+    struct fx_latency *between = &rig.figures.latencies[STATUS_INTER_TOKEN];
     forget(tell(&rig, 1000));
     for (uint64_t i = 0; i < 3; i++)
         fx_latency_add(between, 20);
@@ -85,7 +85,7 @@ static void test_latencies(void **state) {
 static void test_the_largest(void **state) {
     static struct rig rig;
     (void)state;
-    for (size_t i = 0; i < FIGURES_LATENCIES; i++)
+    for (size_t i = 0; i < STATUS_TIMES; i++)
         for (size_t bucket = 0; bucket < FX_LATENCY_BUCKETS; bucket++)
             for (size_t window = 0; window < 2; window++)
                 rig.figures.latencies[i].counts[window][bucket] = UINT32_MAX;
@@ -98,15 +98,15 @@ static void test_the_largest(void **state) {
 static void test_since(void **state) {
     static struct rig rig;
     (void)state;
-    struct fx_latency *waited = &rig.figures.latencies[FIGURES_QUEUE_TIME];
+    struct fx_latency *waited = &rig.figures.latencies[STATUS_QUEUE_TIME];
     uint64_t counts[FX_LATENCY_BUCKETS] = {0};
-    worker_figures_since(&rig.figures, FIGURES_QUEUE_TIME, 0);
+    worker_figures_since(&rig.figures, &rig.status, STATUS_QUEUE_TIME, 0);
     fx_latency_sum(waited, counts);
     assert_int_equal(fx_latency_total(counts), 0); /* unknown */
-    worker_figures_since(&rig.figures, FIGURES_QUEUE_TIME, fx_wall_ms() + 60000);
+    worker_figures_since(&rig.figures, &rig.status, STATUS_QUEUE_TIME, fx_wall_ms() + 60000);
     fx_latency_sum(waited, counts);
     assert_int_equal(counts[0], 1); /* a clock ahead of ours */
-    worker_figures_since(&rig.figures, FIGURES_QUEUE_TIME, fx_wall_ms() - 2000);
+    worker_figures_since(&rig.figures, &rig.status, STATUS_QUEUE_TIME, fx_wall_ms() - 2000);
     memset(counts, 0, sizeof counts);
     fx_latency_sum(waited, counts);
     assert_in_range(fx_latency_percentile_us(counts, 100), 1950000, 2500000);
