@@ -29,9 +29,9 @@ export function lint(name) {
   succeed(runHelm('lint', '--strict', CHART, ...valuesOf(name)));
 }
 
-/** The objects of a case; options: further ones of helm template. */
-export function render(name, ...options) {
-  const text = runHelm('template', RELEASE, CHART, '--namespace', 'models', ...valuesOf(name), ...options);
+/** The objects of a case, of a release of this name; options: further ones of helm template. */
+export function render(name, release = RELEASE, ...options) {
+  const text = runHelm('template', release, CHART, '--namespace', 'models', ...valuesOf(name), ...options);
   return yaml.loadAll(succeed(text)).filter((object) => object);
 }
 
@@ -41,9 +41,10 @@ export function refusal(...options) {
   return status === 0 ? null : `${stdout}${stderr}`;
 }
 
-/** The pod of a Deployment, StatefulSet, Job or Pod: {name, claims, metadata, spec}, or null. */
+/** The pod of a Deployment, StatefulSet, Job, CronJob or Pod: {name, claims, metadata, spec}, or null. */
 export function podOf(object) {
-  const pod = object.kind === 'Pod' ? object : object.spec?.template;
+  const { spec, kind } = object;
+  const pod = kind === 'Pod' ? object : kind === 'CronJob' ? spec.jobTemplate.spec.template : spec?.template;
   return pod?.spec?.containers ? { name: nameOf(object), claims: object.spec.volumeClaimTemplates, ...pod } : null;
 }
 

@@ -48,6 +48,13 @@ group('template', names.map((name) => [
   name || 'defaults',
   () => cases.push({ name, objects: render(name) }),
 ]));
+const LONG = 'a-release-whose-name-has-all-the-letters-that-may-be';
+const MODEL = 'a-team-with-a-long-name/a-model-with-a-longer-name.v1';
+group('template with long names', [['high-availability', () => cases.push({
+  name: 'long names',
+  objects: render('high-availability', LONG, '--set', `models[0].name=${MODEL}`, '--set', 'models[0].source=/import/a',
+    '--set', 'models[0].autoscaling.enabled=true,models[0].autoscaling.minReplicas=0'),
+})]]);
 checkKinds(distinct(cases));
 facts(cases);
 refusals();

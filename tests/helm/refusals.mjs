@@ -2,7 +2,7 @@
 import { refusal } from './chart.mjs';
 import { group, must } from './rows.mjs';
 
-/* the values' setting, what the message must have */
+/* the values' setting, where it is, why it is wrong */
 const WRONG = [
   ['image.pullPolicy=Sometimes', '/image/pullPolicy', "'Always', 'IfNotPresent', 'Never'"],
   ['image.prefix=registry.example', '/image/prefix', 'does not match pattern'],
@@ -31,6 +31,8 @@ const WRONG = [
   ['preStopSeconds=0', '/preStopSeconds', 'minimum'],
   ['networkpolicy.enabled=false', '', "'networkpolicy' not allowed"],
   ['nodeSelector.gpu=true', '/nodeSelector/gpu', 'want string'],
+  ['models[0].name=a,models[0].autoscaling.enabled=true,models[0].autoscaling.minReplicas=4', 'models[0]', 'maxReplicas is below minReplicas'],
+  ['models[0].name=Tiny_moe,models[1].name=tiny-moe', 'models[1]', 'give one another name'],
   ['tolerations=all', '/tolerations', 'want array'],
 ];
 

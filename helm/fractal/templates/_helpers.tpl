@@ -1,5 +1,5 @@
 {{- define "fractal.name" -}}
-{{- if contains "fractal" .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}{{ else }}{{ printf "%s-fractal" .Release.Name | trunc 40 | trimSuffix "-" }}{{ end -}}
+{{- if contains "fractal" .Release.Name }}{{ .Release.Name | trunc 32 | trimSuffix "-" }}{{ else }}{{ printf "%s-fractal" (.Release.Name | trunc 24 | trimSuffix "-") }}{{ end -}}
 {{- end }}
 
 {{/* (dict "root" $ "component" "gateway") */}}
@@ -40,7 +40,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 
 {{/* A model's name as a part of an object's name. */}}
 {{- define "fractal.slug" -}}
-{{ regexReplaceAll "[^a-z0-9]+" (lower .) "-" | trunc 40 | trimAll "-" }}
+{{ regexReplaceAll "[^a-z0-9]+" (lower .) "-" | trunc 22 | trimAll "-" }}
 {{- end }}
 
 {{/* A model's number, which its Redis keys have: the first four bytes of the SHA-256 of its name. */}}
