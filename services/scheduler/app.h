@@ -89,6 +89,8 @@ bool model_is_fresh(const struct model *model);
 void model_keep(struct model *model, const struct fx_queue_stats *stats);
 /** Adds those of a list by comma as cold ones. @err INVALID_ARGUMENT */
 FX_MUST bool models_add_cold(struct scheduler_app *app, const char *list, fx_error *err);
+/** Reads its numbers; does nothing while they are being read. */
+void model_read(struct model *model);
 /** Reads the list of models and the numbers of each. */
 void models_refresh(struct scheduler_app *app);
 void models_each(struct scheduler_app *app, void (*fn)(struct model *model));

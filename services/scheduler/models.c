@@ -62,7 +62,7 @@ static void show(const struct model *model) {
     struct scheduler_app *app = model->app;
     struct shown *shown = &app->shown[model - app->models];
     (void)pthread_mutex_lock(&app->lock);
-    shown->used = model->used;
+    shown->used = model->used && model->name[0]; /* of a hint: its name is not known yet */
     shown->stats = model->stats;
     (void)snprintf(shown->name, sizeof shown->name, "%s", model->name);
     (void)pthread_mutex_unlock(&app->lock);
@@ -100,7 +100,7 @@ static void on_stats(void *ctx, const struct fx_queue_stats *stats, const fx_err
 }
 
 /* What can't be read now is read by the next tick. */
-static void model_read(struct model *model) {
+void model_read(struct model *model) {
     fx_error err;
     if (model->reading) return;
     model->reading = fx_queue_stats(model->app->queue, model->number, on_stats, model, &err);

@@ -50,6 +50,7 @@ void work_hint(void *ctx, uint32_t number) {
     }
     struct model *model = model_add(app, number, NULL);
     if (!model) return;
+    if (!model->stats.waiting && !model->stats.running) model_read(model); /* shown as idle */
     model_dispatch(model);
 }
 
