@@ -45,9 +45,19 @@ fx_add_e2e(cancel 240 fx_test_chaos fx_rpc)
 target_sources(e2e_test_cancel PRIVATE e2e/canceller.c)
 fx_add_e2e(outages 180 fx_test_chaos)
 
+fx_add_e2e(elastic 180)
+
 # A disk of Redis's own, which only root may mount; else it says that it was not run.
 fx_add_e2e(disk_full 180)
 set_tests_properties(e2e/test_disk_full PROPERTIES SKIP_RETURN_CODE 77)
+
+# Services whose wall clock is set by a library of ours that they get first.
+fx_add_e2e(clock 180)
+add_library(fx_clock_shift MODULE e2e/clock_shift.c)
+target_compile_options(fx_clock_shift PRIVATE -Wall -Wextra -Werror)
+target_compile_definitions(fx_clock_shift PRIVATE _GNU_SOURCE)
+target_compile_definitions(e2e_test_clock PRIVATE FX_CLOCK_SHIFT_SO="$<TARGET_FILE:fx_clock_shift>")
+add_dependencies(e2e_test_clock fx_clock_shift)
 
 # Certificates that are replaced; a test waits until one has ended.
 fx_add_e2e(rotation 180)

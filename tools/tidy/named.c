@@ -1,5 +1,6 @@
 /* Rule "test": a page names a test that is not there. `tests/x/test_y.c:name` is a file that has
- * the name of a test, or of a row of its table, in it. */
+ * the name of a test, or of a row of its table, in it; so is `tests/x/y.sh:name` with a function's.
+ * `tests/x/y.sh` is a test as a whole. */
 #include "tools/tidy/tidy.h"
 #include <stdio.h>
 #include <string.h>
@@ -13,12 +14,12 @@ static const struct fx_source *find(const struct fx_tree *tree, const char *path
 /* `words`: what stands between the two quotes of a page. */
 static void check(struct fx_tree *tree, const struct fx_source *page, const char *at, char *words) {
     char *name = strchr(words, ':');
-    if (!name) return;
-    *name++ = '\0';
+    if (name) *name++ = '\0';
+    if (!name && !fx_ends_with(words, ".sh")) return;
     const struct fx_source *test = find(tree, words);
     if (!test)
         fx_find(tree, page, fx_line_of(page->text, at), "test", "there is no %s", words);
-    else if (!fx_next_word(test->text, name))
+    else if (name && !fx_next_word(test->text, name))
         fx_find(tree, page, fx_line_of(page->text, at), "test", "%s has no '%s'", words, name);
 }
 
