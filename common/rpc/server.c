@@ -18,6 +18,7 @@ enum {
     METADATA_BYTES_MAX = 16 * 1024,
     HANDSHAKE_MS = 10000,
     STALL_MS_DEFAULT = 30000,
+    CONNECTION_AGE_DEFAULT_MS = 60000,
     QUOTA_MESSAGES = 32, /* of the largest size, at once */
     QUOTA_LEAST = 64 * 1024 * 1024,
 };
@@ -67,6 +68,7 @@ static void opts_default(struct fx_server_opts *opts) {
     if (!opts->message_bytes_max) opts->message_bytes_max = FX_MESSAGE_BYTES_DEFAULT;
     if (!opts->reply_bytes_max) opts->reply_bytes_max = opts->message_bytes_max;
     if (!opts->stall_ms_max) opts->stall_ms_max = STALL_MS_DEFAULT;
+    if (!opts->connection_age_ms) opts->connection_age_ms = CONNECTION_AGE_DEFAULT_MS;
 }
 
 /* Core buffers a message as long as it says it is, before its limit is looked at: what all of them
@@ -91,9 +93,10 @@ static grpc_server *core_create(const struct fx_server_opts *opts) {
         fx_rpc__arg_int(GRPC_ARG_KEEPALIVE_TIME_MS, KEEPALIVE_MS),
         fx_rpc__arg_int(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, KEEPALIVE_TIMEOUT_MS),
         fx_rpc__arg_int(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, HANDSHAKE_MS),
+        fx_rpc__arg_int(GRPC_ARG_MAX_CONNECTION_AGE_MS, (int)opts->connection_age_ms),
         {GRPC_ARG_POINTER,
-                                                              (char *)(uintptr_t)GRPC_ARG_RESOURCE_QUOTA,
-                                                              {.pointer = {quota, grpc_resource_quota_arg_vtable()}}},
+                                                                        (char *)(uintptr_t)GRPC_ARG_RESOURCE_QUOTA,
+                                                                        {.pointer = {quota, grpc_resource_quota_arg_vtable()}}},
     };
     grpc_channel_args all = {FX_COUNT(args), args};
     grpc_server *core = grpc_server_create(&all, NULL);

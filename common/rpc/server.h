@@ -57,6 +57,9 @@ struct fx_server_opts {
     uint32_t stall_ms_max;      /* for the client to read one message of ours, else it is cut with
                                    RESOURCE_EXHAUSTED; twice that to send its one message, else
                                    DEADLINE_EXCEEDED; 0 = 30000 */
+    /* A connection is asked to end about when it is so old, its calls first: clients then look up
+     * the servers anew, and find those that are new. 0 = 60000. */
+    uint32_t connection_age_ms;
     struct fx_tls tls;
     bool plaintext; /* allow a non-loopback address without TLS */
     void *context;  /* handed to every handler; must outlive the server */
