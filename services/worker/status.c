@@ -69,7 +69,7 @@ static const struct {
     {STATUS_REDIS_READY,      FX_METRIC_GAUGE,   "fx_worker_redis_ready",                 "1: Redis answers"                 },
     {STATUS_REGISTERED,       FX_METRIC_GAUGE,   "fx_worker_registered",
      "1: the scheduler took the last heartbeat"                                                                              },
-    {STATUS_SOUND_MS,         FX_METRIC_GAUGE,   "fx_worker_stalled_ms",
+    {STATUS_SOUND_MS,         FX_METRIC_GAUGE,   "fx_worker_stalled_seconds",
      "how long work has waited without progress"                                                                             },
 };
 
@@ -148,8 +148,9 @@ void worker_follow(void *ctx, bool ready, const char *reason) {
         fx_log(FX_LOG_WARN, FX_EVENT("not_ready"), FX_KS("reason", reason));
 }
 
-static uint64_t shown(const struct worker_status *status, enum status_number number) {
-    return number == STATUS_SOUND_MS ? stalled_ms(status) : status_get(status, number);
+static double shown(const struct worker_status *status, enum status_number number) {
+    if (number == STATUS_SOUND_MS) return (double)stalled_ms(status) / 1000;
+    return (double)status_get(status, number);
 }
 
 static const struct {
@@ -165,8 +166,8 @@ void worker_metrics(void *ctx, fx_buf *out) {
     const struct worker_status *status = ctx;
     for (size_t i = 0; i < FX_COUNT(metrics); i++) {
         fx_metric_family(out, metrics[i].type, metrics[i].name, metrics[i].help);
-        fx_metric_sample(out, metrics[i].name, "model", status->model,
-                         shown(status, metrics[i].number));
+        fx_metric_sample_f64(out, metrics[i].name, "model", status->model,
+                             shown(status, metrics[i].number));
     }
     for (size_t i = 0; i < STATUS_TIMES; i++)
         fx_metric_histogram(out, times[i].name, times[i].help, &status->times[i]);

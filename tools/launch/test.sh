@@ -82,6 +82,7 @@ test_all() {
     build_tests tsan checks
     run_ctest tsan -L '^(unit|integ)$' -LE '^(long|bench)$'
     test_fuzz
+    test_monitoring
     test_compose
     [ $CLIENTS = no ] || test_helm
     [ $CLIENTS = no ] || test_clients
@@ -111,6 +112,7 @@ run_tests() {
             test_helm
             [ -z "$NOT_RUN" ] || FAILED=$((FAILED + 1)) # it was asked for
             ;;
+        monitoring) test_monitoring ;;
         compose)
             test_compose
             [ -z "$NOT_RUN" ] || FAILED=$((FAILED + 1)) # it was asked for
