@@ -33,6 +33,7 @@ const WRONG = [
   ['nodeSelector.gpu=true', '/nodeSelector/gpu', 'want string'],
   ['models[0].name=a,models[0].autoscaling.enabled=true,models[0].autoscaling.minReplicas=4', 'models[0]', 'maxReplicas is below minReplicas'],
   ['models[0].name=Tiny_moe,models[1].name=tiny-moe', 'models[1]', 'give one another name'],
+  ['storage.perWorker=true,models[0].name=a', 'models[0]', 'storage.perWorker needs its source'],
   ['tolerations=all', '/tolerations', 'want array'],
 ];
 

@@ -144,9 +144,13 @@ topologySpreadConstraints:
 {{- end }}
 {{- if has "models" .has }}
 - name: models
+  {{- if and (eq .component "worker") .root.Values.storage.perWorker }}
+  emptyDir: {sizeLimit: {{ .root.Values.storage.size }}}
+  {{- else }}
   persistentVolumeClaim: {claimName: {{ include "fractal.modelClaim" .root }}}
+  {{- end }}
 {{- end }}
-{{- if and (eq .component "slicer") .root.Values.storage.importClaim }}
+{{- if and .root.Values.storage.importClaim (or (eq .component "slicer") (and (eq .component "worker") .root.Values.storage.perWorker)) }}
 - name: import
   persistentVolumeClaim: {claimName: {{ .root.Values.storage.importClaim }}, readOnly: true}
 {{- end }}
@@ -212,7 +216,7 @@ livenessProbe:
 
 {{/* Workers stand beside the slicer where the store's volume is one node's; else nowhere in particular. */}}
 {{- define "fractal.besideStore" -}}
-{{- if not (has "ReadWriteMany" .Values.storage.accessModes) }}
+{{- if not (or .Values.storage.perWorker (has "ReadWriteMany" .Values.storage.accessModes)) }}
 podAffinity:
   requiredDuringSchedulingIgnoredDuringExecution:
     - topologyKey: kubernetes.io/hostname
