@@ -19,8 +19,9 @@ static void places_choose(struct suite *suite) {
     free_ports(ports, FX_TEST_COUNT(ports));
     suite->tenant = (struct service){.program = "tenant", .port = ports[0]};
     suite->slicer = (struct service){.program = "slicer", .port = ports[1]};
-    for (uint32_t i = 0; i < SUITE_MANY; i++) {
+    for (uint32_t i = 0; i < SUITE_WORKERS; i++)
         suite->workers[i] = (struct service){.program = "worker", .number = i};
+    for (uint32_t i = 0; i < SUITE_MANY; i++) {
         suite->schedulers[i] =
             (struct service){.program = "scheduler", .number = i, .port = ports[2 + i]};
         suite->gateways[i] =
@@ -113,9 +114,9 @@ void suite_worker_start(struct suite *suite, uint32_t number) {
 }
 
 struct service *suite_service(struct suite *suite, uint32_t index) {
-    struct service *all[] = {&suite->tenant,        &suite->slicer,     &suite->schedulers[0],
-                             &suite->schedulers[1], &suite->workers[0], &suite->workers[1],
-                             &suite->gateways[0],   &suite->gateways[1]};
+    struct service *all[] = {&suite->tenant,        &suite->slicer,      &suite->schedulers[0],
+                             &suite->schedulers[1], &suite->workers[0],  &suite->workers[1],
+                             &suite->workers[2],    &suite->gateways[0], &suite->gateways[1]};
     for (uint32_t i = 0; i < FX_TEST_COUNT(all); i++)
         if (all[i]->process.out && index-- == 0) return all[i];
     return NULL;
@@ -183,9 +184,9 @@ static bool service_end(struct service *service) {
 }
 
 bool suite_close(struct suite *suite) {
-    struct service *order[] = {&suite->gateways[0], &suite->gateways[1],   &suite->workers[0],
-                               &suite->workers[1],  &suite->schedulers[0], &suite->schedulers[1],
-                               &suite->slicer,      &suite->tenant};
+    struct service *order[] = {&suite->gateways[0],   &suite->gateways[1], &suite->workers[0],
+                               &suite->workers[1],    &suite->workers[2],  &suite->schedulers[0],
+                               &suite->schedulers[1], &suite->slicer,      &suite->tenant};
     bool well = true;
     for (uint32_t i = 0; i < FX_TEST_COUNT(order); i++)
         well &= service_end(order[i]);

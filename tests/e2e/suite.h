@@ -11,7 +11,13 @@
 
 #define SUITE_MODEL "fractal-tiny-moe"
 #define SUITE_MODEL_DIR FX_SOURCE_DIR "/models/" SUITE_MODEL
-enum { SUITE_MANY = 2, SUITE_KEY_MAX = 72, SUITE_ANSWER_MS = 120000, SUITE_READY_MS = 60000 };
+enum {
+    SUITE_MANY = 2,
+    SUITE_WORKERS = 3,
+    SUITE_KEY_MAX = 72,
+    SUITE_ANSWER_MS = 120000,
+    SUITE_READY_MS = 60000
+};
 
 struct suite;
 struct suite_opts {
@@ -39,7 +45,7 @@ struct suite {
     char key[SUITE_KEY_MAX];
     struct redis_fixture redis;
     struct process_env env; /* what every service gets */
-    struct service tenant, slicer, schedulers[SUITE_MANY], workers[SUITE_MANY],
+    struct service tenant, slicer, schedulers[SUITE_MANY], workers[SUITE_WORKERS],
         gateways[SUITE_MANY];
 };
 

@@ -45,6 +45,7 @@ fx_add_e2e(cancel 240 fx_test_chaos fx_rpc)
 target_sources(e2e_test_cancel PRIVATE e2e/canceller.c)
 fx_add_e2e(outages 180 fx_test_chaos)
 
+fx_add_e2e(elastic 180)
 
 # A disk of Redis's own, which only root may mount; else it says that it was not run.
 fx_add_e2e(disk_full 180)
