@@ -8,14 +8,15 @@ TOKENS_AFTER=3000 # what must come behind the replacement
 
 # strike COMPONENT HOW DELETE_OPTION...
 strike() {
-    local component=$1 how=$2 victim count begin ms
+    local component=$1 how=$2 victim uid count begin ms
     shift 2
     count=$(ready_count "$component")
     victim=$(pod "$component")
+    uid=$(k get pod "$victim" -o jsonpath='{.metadata.uid}')
     crowd_begin --resume
     begin=$(now_ms)
     k delete pod "$victim" --wait=false "$@" >/dev/null 2>&1
-    await 60 "the end of $victim" gone "$victim"
+    await 60 "the end of $victim" gone "$uid"
     await 120 "another $component" has_ready "$component" "$count"
     ms=$(($(now_ms) - begin))
     crowd_more 120 $TOKENS_AFTER

@@ -70,8 +70,8 @@ has_pods() { [ "$(k get pods -l "$(selector "$1")" -o name | wc -l)" -eq "$2" ];
 # pod_ended POD, one of the clients', well or not.
 pod_ended() { [[ $(kc get pod "$1" -o jsonpath='{.status.phase}') =~ ^(Succeeded|Failed)$ ]]; }
 
-# gone POD
-gone() { ! k get pod "$1"; }
+# gone UID: no such pod; one of a StatefulSet comes again under its name.
+gone() { ! k get pods -o jsonpath='{.items[*].metadata.uid}' | grep -qF "$1"; }
 
 COMPONENTS=(gateway tenant scheduler slicer worker redis)
 declare -A ADMIN=([gateway]=51050 [tenant]=51051 [scheduler]=51052 [slicer]=51053 [worker]=51054)

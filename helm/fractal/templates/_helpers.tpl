@@ -17,7 +17,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end }}
 
 {{- define "fractal.image" -}}
-{{ .root.Values.image.prefix }}fractal-{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{ .root.Values.image.prefix }}fractal-{{ .name }}:{{ .tag | default .root.Values.image.tag | default .root.Chart.AppVersion }}
 {{- end }}
 
 {{- define "fractal.serviceAccount" -}}
