@@ -10,7 +10,9 @@ enum {
     AGE_MS = 300,
     STEP_MS = 20000,
     HEADER = 12,
+    PACKET = 512,
     ANSWER = 16,
+    ANSWERS = SERVERS * ANSWER,
     TTL_S = 0
 };
 
@@ -55,12 +57,12 @@ static size_t answer(struct dns *dns, uint8_t *packet, size_t len) {
 
 static void *dns_run(void *ctx) {
     struct dns *dns = ctx;
-    uint8_t packet[512];
+    uint8_t packet[PACKET];
     while (!dns->ended) {
         struct sockaddr_in from;
         socklen_t from_len = sizeof from;
-        ssize_t len = recvfrom(dns->fd, packet, sizeof packet - SERVERS * ANSWER, 0,
-                               (struct sockaddr *)&from, &from_len);
+        ssize_t len =
+            recvfrom(dns->fd, packet, PACKET - ANSWERS, 0, (struct sockaddr *)&from, &from_len);
         size_t out = len > HEADER ? answer(dns, packet, (size_t)len) : 0;
         if (out) (void)sendto(dns->fd, packet, out, 0, (struct sockaddr *)&from, from_len);
     }
