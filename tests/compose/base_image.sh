@@ -6,7 +6,7 @@ set -euo pipefail
 NAME=$1 ROOTFS=$2/rootfs
 SOURCES=/etc/apt/sources.list.d/debian.sources
 
-if docker image inspect "$NAME" >/dev/null 2>&1 || docker pull -q "$NAME" >/dev/null 2>&1; then exit; fi
+if docker image inspect "$NAME" >/dev/null 2>&1 || timeout 60 docker pull -q "$NAME" >/dev/null 2>&1; then exit; fi
 if [ ! -e "$2/done" ]; then
     mirror=$(sed -nE 's/^URIs: *([^ ]+).*/\1/p' "$SOURCES" | head -n 1)
     rm -rf "$ROOTFS"
