@@ -1,4 +1,5 @@
-// Rows with a name: one line for each group, one for each that is wrong, a count at the end.
+// Groups of rows with a name: one line for each group, one for each row that is wrong. A group is one
+// check of the count at the end, and has failed where a row of it has.
 let passed = 0;
 let failed = 0;
 
@@ -7,23 +8,25 @@ export function must(holds, message) {
   if (!holds) throw new Error(message);
 }
 
-/** group NAME, [[row, run], ...]: run may return a word to say. */
+function wrongOf([row, run]) {
+  try {
+    run();
+    return [];
+  } catch (error) {
+    return [`${row}: ${error.message}`];
+  }
+}
+
+/** rows: [[name, run], ...]; run throws where something is wrong. */
 export function group(name, rows) {
-  const before = failed;
-  for (const [row, run] of rows) {
-    try {
-      run();
-      passed += 1;
-    } catch (error) {
-      failed += 1;
-      console.log(`  WRONG ${name}: ${row}: ${error.message}`);
-    }
-  }
-  if (rows.length === 0) {
+  const wrong = rows.length ? rows.flatMap(wrongOf) : ['it has no rows'];
+  for (const message of wrong) console.log(`  WRONG ${name}: ${message}`);
+  if (wrong.length) {
     failed += 1;
-    console.log(`  WRONG ${name}: no rows`);
+  } else {
+    passed += 1;
+    console.log(`  ok    ${name} (${rows.length})`);
   }
-  if (failed === before) console.log(`  ok    ${name} (${rows.length})`);
 }
 
 export function end() {
