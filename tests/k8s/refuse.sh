@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Wrong values: the chart's schema refuses them, the message names the value, and nothing is installed.
+# Wrong values are refused before anything is installed, and the message names the value.
 # shellcheck source=tests/k8s/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -7,9 +7,19 @@
 refused() {
     local name=$1 message
     shift
-    if message=$(helm install "$RELEASE" "$CHART" --namespace "$NS" "$@" 2>&1); then
-        fail "accepted: $*"
-    fi
+    ! message=$(helm install "$RELEASE" "$CHART" --namespace "$NS" "$@" 2>&1) || fail "accepted: $*"
     grep -qF "$name" <<<"$message" || fail "$* is refused without naming $name: $message"
-    say "$*: $(grep -F "$name" <<<"$message" | head -n 1 | sed 's/^ *- *//')"
+    say "${*: -1}: $(grep -F "$name" <<<"$message" | tail -n 1 | sed 's/^[- ]*//')"
 }
+
+"$HERE/clean.sh"
+refused replica --set services.gateway.replica=2
+refused replicas --set-string services.gateway.replicas=two
+refused replicas --set services.scheduler.replicas=-1
+refused mode --set tls.mode=sometimes
+refused memory --set worker.resources.limits.memory=plenty
+refused LoadBalancer --set services.gateway.service.type=Public
+refused existingSecret --set redis.bundled=false
+refused gpus --set gpus=1
+[ -z "$(helm list --all --namespace "$NS" --short)" ] || fail "a refused release is there"
+figure "8 wrong values refused, nothing installed"

@@ -10,10 +10,10 @@ scale_to() {
     k scale "$(workload worker)" --replicas="$1" >/dev/null
     await 120 "$1 workers" has_ready worker "$1"
     await 120 "the end of the others" has_pods worker "$1"
-    figure "$1 of them after $(($(now_ms) - begin)) ms"
+    figure "$1 workers after $(($(now_ms) - begin)) ms"
 }
 
-has_worked() { [ "$(metric "$1" worker fx_worker_tokens_total)" -gt 0 ]; }
+has_worked() { [ "$(metric "$1" worker fx_worker_tokens_decoded_total)" -gt 0 ]; }
 
 crowd_begin --rate 20
 scale_to 3
