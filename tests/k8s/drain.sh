@@ -17,10 +17,10 @@ watch_it() {
     local least=99 count
     until [ -e "$WORK/stop" ]; do
         count=$(ready_count gateway)
-        [ "$count" -ge $least ] || least=$count
+        [ "$count" -ge "$least" ] || least=$count
         sleep 0.3
     done
-    echo $least >"$WORK/least"
+    echo "$least" >"$WORK/least"
 }
 
 is_refused() { grep -q 'disruption budget' "$WORK/drain.log"; }

@@ -7,6 +7,7 @@
 # make_key: with the commands that helm install prints.
 make_key() {
     helm get notes "$RELEASE" --namespace "$NS" | sed -n '/create job/,/delete job/p' >"$WORK/key.sh"
+    # shellcheck disable=SC2016
     echo 'echo "$KEY"' >>"$WORK/key.sh"
     bash -e "$WORK/key.sh" | grep -oxE 'fx-[0-9a-f]{64}' || fail "the notes make no key: $(<"$WORK/key.sh")"
 }

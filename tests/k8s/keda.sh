@@ -26,14 +26,16 @@ scaled() {
 
 kubectl get crd scaledobjects.keda.sh >/dev/null 2>&1 || fail "the cluster has no KEDA: see keda.sh"
 
+no_worker() { [ "$(replicas)" = 0 ] && has_pods worker 0; }
+
 release upgrade --values "$HERE/keda.yaml"
-await 180 "no worker without work" has_pods worker 0
+await 180 "no worker without work" no_worker
 
 rm -f "$WORK/stop"
+watch_it &
+watching=$!
 begin=$(now_ms)
 crowd_begin --rate 4 --answer-seconds 120
-watch_it 9>&- & # the clients end when 9 is closed everywhere
-watching=$!
 figure "0 -> 1: all streams have tokens $(($(now_ms) - begin)) ms after they came"
 scaled 3 120 "$begin" "8 streams came"
 crowd_more 60 1000
@@ -48,11 +50,12 @@ crowd_end
 figure "1 stream: $(crowd_line)"
 
 begin=$(now_ms)
-await 180 "no worker without work" has_pods worker 0
+await 180 "no worker without work" no_worker
 figure "none $(($(now_ms) - begin)) ms after the last answer"
 touch "$WORK/stop"
 wait "$watching"
 
+[ "$(head -n 1 "$WORK/scaling")" = "0 0" ] || fail "it did not begin without workers and work: $(head -n 1 "$WORK/scaling")"
 ! awk '$1 > 0 { began = 1 } began && $1 == 0 && $2 > 0 { bad = 1 } END { exit !bad }' "$WORK/scaling" ||
     fail "no worker while there was work: $(<"$WORK/scaling")"
-figure "workers asked for: $(awk '$1 != last { printf "%s%s", sep, $1; sep = " -> "; last = $1 }' "$WORK/scaling")"
+figure "workers asked for: $(awk 'NR == 1 || $1 != last { printf "%s%s", sep, $1; sep = " -> "; last = $1 }' "$WORK/scaling")"

@@ -65,7 +65,8 @@ ready_count() {
 
 has_ready() { [ "$(ready_count "$1")" -eq "$2" ]; }
 
-has_pods() { [ "$(k get pods -l "$(selector "$1")" -o name | wc -l)" -eq "$2" ]; }
+# has_pods COMPONENT N: those that end too.
+has_pods() { [ "$(k get pods -l "$(selector "$1")" -o json | jq '.items | length')" = "$2" ]; }
 
 # pod_ended POD, one of the clients', well or not.
 pod_ended() { [[ $(kc get pod "$1" -o jsonpath='{.status.phase}') =~ ^(Succeeded|Failed)$ ]]; }
@@ -73,6 +74,7 @@ pod_ended() { [[ $(kc get pod "$1" -o jsonpath='{.status.phase}') =~ ^(Succeeded
 # gone UID: no such pod; one of a StatefulSet comes again under its name.
 gone() { ! k get pods -o jsonpath='{.items[*].metadata.uid}' | grep -qF "$1"; }
 
+# shellcheck disable=SC2034 # of memory.sh
 COMPONENTS=(gateway tenant scheduler slicer worker redis)
 declare -A ADMIN=([gateway]=51050 [tenant]=51051 [scheduler]=51052 [slicer]=51053 [worker]=51054)
 

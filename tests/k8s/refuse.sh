@@ -21,5 +21,5 @@ refused memory --set worker.resources.limits.memory=plenty
 refused LoadBalancer --set services.gateway.service.type=Public
 refused existingSecret --set redis.bundled=false
 refused gpus --set gpus=1
-[ -z "$(helm list --all --namespace "$NS" --short)" ] || fail "a refused release is there"
+! helm status "$RELEASE" --namespace "$NS" >/dev/null 2>&1 || fail "a refused release is there"
 figure "8 wrong values refused, nothing installed"

@@ -1,8 +1,10 @@
 # shellcheck shell=bash
 # ./fractal test k8s: the scenarios of tests/k8s on the cluster that KUBECONFIG names.
 
-K8S_SCENARIOS=(refuse install answers memory crash upgrade scale drain certificates uninstall)
-K8S_KEDA_SCENARIOS=(install keda uninstall)
+# shellcheck disable=SC2034 # test.sh names them
+K8S_SCENARIOS=(refuse install answers memory crash upgrade scale drain uninstall)
+# shellcheck disable=SC2034
+K8S_KEDA_SCENARIOS=(install answers keda uninstall)
 K8S_IMAGES=(gateway tenant scheduler slicer worker cli redis crowd example)
 
 k8s_need() {
@@ -26,7 +28,13 @@ k8s_client_images() {
         docker build -q -t "${K8S_PREFIX}fractal-example:$K8S_TAG" -f - "$folder"
 }
 
-k8s_image_names() { printf "${K8S_PREFIX}fractal-%s:$K8S_TAG$1\n" "${K8S_IMAGES[@]}"; }
+# k8s_image_names SUFFIX...: of the tag.
+k8s_image_names() {
+    local suffix service
+    for suffix in "$@"; do
+        for service in "${K8S_IMAGES[@]}"; do echo "${K8S_PREFIX}fractal-$service:$K8S_TAG$suffix"; done
+    done
+}
 
 # Built, with a second tag to upgrade to.
 k8s_build_images() {
@@ -43,7 +51,7 @@ k8s_build_images() {
 k8s_bring_images() {
     local names load
     say "bringing the images to the cluster"
-    mapfile -t names < <(k8s_image_names '' && k8s_image_names -next)
+    mapfile -t names < <(k8s_image_names '' -next)
     if [ -z "${K8S_LOAD:-}" ]; then
         for name in "${names[@]}"; do docker push -q "$name" >/dev/null; done
         return
@@ -80,12 +88,12 @@ test_k8s() {
     rm -rf "$K8S_WORK"
     mkdir -p "$K8S_WORK"
     need_packages build run test
-    configure release -DFX_TESTS=ON
+    [ -n "${FRACTAL_BUILD:-}" ] || configure release -DFX_TESTS=ON
     build "$BUILD" --target fractal-crowd fractal-example-chat
     k8s_build_images
     k8s_bring_images
     k8s_scenarios "$@"
     "$ROOT/tests/k8s/clean.sh"
-    docker rmi $(k8s_image_names '' && k8s_image_names -next) >/dev/null
+    k8s_image_names '' -next | xargs docker rmi >/dev/null
     [ ! -f "$K8S_WORK/figures" ] || cat "$K8S_WORK/figures"
 }

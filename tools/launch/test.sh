@@ -113,6 +113,8 @@ run_tests() {
             [ -z "$NOT_RUN" ] || FAILED=$((FAILED + 1)) # it was asked for
             ;;
         monitoring) test_monitoring ;;
+        k8s) test_k8s "${K8S_SCENARIOS[@]}" ;;
+        k8s-keda) test_k8s "${K8S_KEDA_SCENARIOS[@]}" ;;
         compose)
             test_compose
             [ -z "$NOT_RUN" ] || FAILED=$((FAILED + 1)) # it was asked for
