@@ -26,7 +26,8 @@ strike() {
     figure "$component $how: another ready after $ms ms; $(crowd_line)"
 }
 
-for component in worker scheduler redis tenant slicer gateway; do
-    strike $component deleted
-    strike $component killed --grace-period=0 --force
+[ $# -gt 0 ] || set -- worker scheduler redis tenant slicer gateway
+for component; do
+    strike "$component" deleted
+    strike "$component" killed --grace-period=0 --force
 done
