@@ -80,14 +80,27 @@ static FX_MUST bool import_model(const struct cli_settings *settings,
     return import->done || fx_fail(err, FX_DATA_LOSS, "the import's end did not come");
 }
 
+static bool is_here(const char *addr) {
+    static const char *const here[] = {"127.", "localhost:", "[::1]:"};
+    for (size_t i = 0; i < FX_COUNT(here); i++)
+        if (strncmp(addr, here[i], strlen(here[i])) == 0) return true;
+    return false;
+}
+
+/* The slicer runs in another folder; on another machine the path is that machine's. */
+static char *folder_of(const struct cli_settings *settings, const char *path) {
+    char *folder = realpath(path, NULL);
+    if (folder || *path != '/' || is_here(settings->slicer_addr)) return folder;
+    return fx_strdup(path);
+}
+
 static int import_run(const struct cli_settings *settings, const struct import_args *args,
                       const char *path) {
     struct import import = {0};
     fx_error err = {0};
     char bytes[16];
     bool there = false;
-    /* The slicer runs in another folder, perhaps on another machine, whose path this is then. */
-    fx_auto(char) folder = *path == '/' ? fx_strdup(path) : realpath(path, NULL);
+    fx_auto(char) folder = folder_of(settings, path);
     if (!folder) {
         fx_error_set_errno(&err, "%s", path);
         return cli_failed(&err);
