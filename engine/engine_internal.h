@@ -24,9 +24,10 @@ struct fx_engine__slot {
 struct fx_engine__layer {
     const struct fx_layer_weights *weights;
     struct fx_qkv qkv;
-    struct fx_mlp mlp;
+    struct fx_mlp mlp, shared;
     struct fx_mlp *experts; /* [experts] */
     struct fx_kv kv;
+    uint32_t window; /* 0: it sees every position */
 };
 
 struct fx_engine {

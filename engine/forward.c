@@ -38,23 +38,33 @@ static void trace_layer(fx_engine *engine, uint32_t layer) {
                engine->exec.chosen + (size_t)row * chosen, chosen * sizeof(*engine->traced));
 }
 
+static void experts_run(fx_engine *engine, uint32_t index) {
+    const struct fx_engine__layer *layer = &engine->layers[index];
+    const struct fx_after after = {.gate = &layer->weights->shared_gate};
+    engine->ops->route(&engine->exec, &engine->step, &layer->weights->router);
+    trace_layer(engine, index);
+    engine->ops->experts(&engine->exec, &engine->step, index, layer->experts);
+    if (layer->shared.gate.data)
+        engine->ops->mlp(&engine->exec, &engine->step, &layer->shared, &after);
+}
+
 static void layer_run(fx_engine *engine, uint32_t index) {
     const struct fx_ops *ops = engine->ops;
     const struct fx_engine__layer *layer = &engine->layers[index];
+    const struct fx_layer_weights *weights = layer->weights;
+    const struct fx_after attended = {.norm = &weights->attn_post_norm};
+    const struct fx_after computed = {.norm = &weights->mlp_post_norm};
     struct fx_exec *exec = &engine->exec;
     const struct fx_step *step = &engine->step;
-    ops->norm(exec, step, &layer->weights->attn_norm, engine->codes);
+    ops->norm(exec, step, &weights->attn_norm, engine->codes);
     ops->qkv(exec, step, &layer->qkv, &layer->kv);
-    ops->attention(exec, step, &layer->kv, engine->config->window, engine->codes);
-    ops->out(exec, step, &layer->weights->o);
-    ops->norm(exec, step, &layer->weights->mlp_norm, engine->codes);
-    if (!engine->config->experts) {
-        ops->mlp(exec, step, &layer->mlp);
-        return;
-    }
-    ops->route(exec, step, &layer->weights->router);
-    trace_layer(engine, index);
-    ops->experts(exec, step, index, layer->experts);
+    ops->attention(exec, step, &layer->kv, layer->window, engine->codes);
+    ops->out(exec, step, &weights->o, &attended);
+    ops->norm(exec, step, &weights->mlp_norm, engine->codes);
+    if (fx_layer_set_has(&engine->config->expert_layers, index))
+        experts_run(engine, index);
+    else
+        ops->mlp(exec, step, &layer->mlp, &computed);
 }
 
 void fx_engine__forward(fx_engine *engine) {

@@ -34,6 +34,14 @@ static FX_MUST bool opts_check(const struct fx_engine_opts *opts, fx_error *err)
     return true;
 }
 
+static struct fx_rope rope_of(const struct fx_model_rope *rope) {
+    static const enum fx_rope_rule rules[] = {[FX_ROPE_PLAIN] = FX_ROPE_AS_IS,
+                                              [FX_ROPE_LINEAR] = FX_ROPE_DIVIDED,
+                                              [FX_ROPE_LLAMA3] = FX_ROPE_BANDED};
+    return (struct fx_rope){rope->theta,      rules[rope->scaling], rope->factor,
+                            rope->low_factor, rope->high_factor,    rope->context};
+}
+
 static struct fx_shape shape_of(const struct fx_model_config *config, uint32_t positions) {
     return (struct fx_shape){
         .hidden = config->hidden,
@@ -43,11 +51,21 @@ static struct fx_shape shape_of(const struct fx_model_config *config, uint32_t p
         .ffn = config->intermediate,
         .experts = config->experts,
         .experts_per_token = config->experts_per_token,
+        .expert_ffn = config->expert_intermediate,
+        .shared_ffn = config->shared_intermediate,
+        .gates_raw = config->gates_raw,
         .vocab = config->vocabulary,
         .positions = positions,
         .norm_eps = config->norm_eps,
-        .rope_theta = config->rope_theta,
+        .rope = rope_of(&config->rope),
     };
+}
+
+/* The window of the page tables: none as soon as one layer sees everything. */
+static uint32_t pool_window(const struct fx_model_config *config) {
+    for (uint32_t layer = 0; layer < config->layers; layer++)
+        if (!fx_layer_set_has(&config->window_layers, layer)) return 0;
+    return config->window;
 }
 
 /* How long a sequence may get: the model's context, and what the pool holds of one sequence. */
@@ -57,8 +75,9 @@ static uint32_t context_of(const fx_engine *engine, uint32_t pages) {
     uint32_t context = config->context_max;
     if (opts->context_max && opts->context_max < context) context = opts->context_max;
     uint64_t pool_tokens = (uint64_t)pages * opts->page_tokens;
-    uint64_t seen = (uint64_t)config->window + opts->chunk_rows_max + 2ULL * opts->page_tokens;
-    if (config->window && seen <= pool_tokens) return context;
+    uint32_t window = pool_window(config);
+    uint64_t seen = (uint64_t)window + opts->chunk_rows_max + 2ULL * opts->page_tokens;
+    if (window && seen <= pool_tokens) return context;
     return pool_tokens < context ? (uint32_t)pool_tokens : context;
 }
 
@@ -76,7 +95,7 @@ static FX_MUST bool pool_open(fx_engine *engine, fx_error *err) {
         return fx_fail(err, FX_INVALID_ARGUMENT, "a context of %u tokens",
                        engine->opts.context_max);
     struct fx_kv_pool_opts opts = {(uint32_t)pages, engine->opts.page_tokens, engine->opts.slots,
-                                   engine->opts.context_max, config->window};
+                                   engine->opts.context_max, pool_window(config)};
     engine->pool_bytes = pages * page_bytes;
     if (!map_memory(engine->pool_bytes, "KV pool", &engine->pool, err)) return false;
     for (uint32_t layer = 0; layer < config->layers; layer++) {
@@ -100,8 +119,13 @@ static FX_MUST bool layers_open(fx_engine *engine, fx_error *err) {
         const struct fx_layer_weights *weights = &engine->weights->layers[l];
         struct fx_engine__layer *layer = &engine->layers[l];
         layer->weights = weights;
-        layer->qkv = (struct fx_qkv){weights->q, weights->k, weights->v};
+        layer->qkv =
+            (struct fx_qkv){weights->q,      weights->k,      weights->v,      weights->q_bias,
+                            weights->k_bias, weights->v_bias, weights->q_norm, weights->k_norm};
+        layer->window =
+            fx_layer_set_has(&engine->config->window_layers, l) ? engine->config->window : 0;
         layer->mlp = mlp_of(&weights->mlp);
+        layer->shared = mlp_of(&weights->shared);
         layer->experts = engine->experts + (size_t)l * experts;
         for (uint32_t e = 0; e < experts; e++)
             layer->experts[e] = mlp_of(&weights->experts[e]);

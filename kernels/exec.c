@@ -19,8 +19,20 @@ static FX_MUST bool experts_check(const struct fx_shape *shape, fx_error *err) {
     if (shape->experts == 0 && shape->experts_per_token == 0) return true;
     uint32_t most =
         shape->experts < FX_EXPERTS_PER_TOKEN_MAX ? shape->experts : FX_EXPERTS_PER_TOKEN_MAX;
-    return in_range("experts", shape->experts, 1, FX_EXPERTS_MAX, err) &&
+    return in_range("expert_ffn", shape->expert_ffn, 1, WIDTH_MAX, err) &&
+           in_range("shared_ffn", shape->shared_ffn, 0, WIDTH_MAX, err) &&
+           in_range("experts", shape->experts, 1, FX_EXPERTS_MAX, err) &&
            in_range("experts_per_token", shape->experts_per_token, 1, most, err);
+}
+
+static FX_MUST bool rope_check(const struct fx_rope *rope, fx_error *err) {
+    if (!(rope->theta >= 1 && rope->theta <= 1e12))
+        return fx_fail(err, FX_INVALID_ARGUMENT, "rope theta is not in [1, 1e12]");
+    if (rope->rule != FX_ROPE_AS_IS && !(rope->factor > 0))
+        return fx_fail(err, FX_INVALID_ARGUMENT, "rope factor is not above 0");
+    if (rope->rule == FX_ROPE_BANDED && !(rope->low > 0 && rope->high > rope->low))
+        return fx_fail(err, FX_INVALID_ARGUMENT, "rope low and high are not in order");
+    return true;
 }
 
 bool fx_shape_check(const struct fx_shape *shape, fx_error *err) {
@@ -46,9 +58,7 @@ bool fx_shape_check(const struct fx_shape *shape, fx_error *err) {
                        shape->heads, shape->kv_heads);
     if (!(shape->norm_eps >= 0 && shape->norm_eps < 1))
         return fx_fail(err, FX_INVALID_ARGUMENT, "norm_eps is not in [0, 1)");
-    if (!(shape->rope_theta >= 1 && shape->rope_theta <= 1e12))
-        return fx_fail(err, FX_INVALID_ARGUMENT, "rope_theta is not in [1, 1e12]");
-    return experts_check(shape, err);
+    return rope_check(&shape->rope, err) && experts_check(shape, err);
 }
 
 uint64_t fx_kv_page_bytes(const struct fx_shape *shape, uint32_t page_tokens,
@@ -69,14 +79,45 @@ static void *take(struct layout *layout, uint64_t count, size_t size) {
     return at;
 }
 
-static struct fx_act take_act(struct layout *layout, uint64_t rows, uint32_t cols) {
-    struct fx_act act = {.cols = cols, .blocks = (cols + FX_BLOCK - 1) / FX_BLOCK};
-    act.stride = act.blocks * FX_BLOCK;
-    act.x = take(layout, rows * act.stride, sizeof *act.x);
-    act.q = take(layout, rows * act.stride, sizeof *act.q);
-    act.scale = take(layout, rows * act.blocks, sizeof *act.scale);
-    act.offset = take(layout, rows * act.blocks, sizeof *act.offset);
+static uint32_t blocks_of(uint32_t cols) {
+    return (cols + FX_BLOCK - 1) / FX_BLOCK;
+}
+
+static void act_width(struct fx_act *act, uint32_t cols) {
+    act->cols = cols;
+    act->blocks = blocks_of(cols);
+    act->stride = act->blocks * FX_BLOCK;
+}
+
+/* Room for `blocks` blocks of all rows. */
+static struct fx_act take_blocks(struct layout *layout, uint64_t blocks) {
+    struct fx_act act = {0};
+    act.x = take(layout, blocks * FX_BLOCK, sizeof *act.x);
+    act.q = take(layout, blocks * FX_BLOCK, sizeof *act.q);
+    act.scale = take(layout, blocks, sizeof *act.scale);
+    act.offset = take(layout, blocks, sizeof *act.offset);
     return act;
+}
+
+static struct fx_act take_act(struct layout *layout, uint64_t rows, uint32_t cols) {
+    struct fx_act act = take_blocks(layout, rows * blocks_of(cols));
+    act_width(&act, cols);
+    return act;
+}
+
+const struct fx_act *fx_exec_inner(struct fx_exec *exec, uint32_t cols) {
+    act_width(&exec->inner, cols);
+    return &exec->inner;
+}
+
+static uint64_t most(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+/* Inner blocks of the widest MLP, of all its rows. */
+static uint64_t inner_blocks(const struct fx_shape *shape, uint64_t rows) {
+    uint64_t dense = most(blocks_of(shape->ffn), blocks_of(shape->shared_ffn));
+    return rows * most(dense, (uint64_t)shape->experts_per_token * blocks_of(shape->expert_ffn));
 }
 
 static void take_attention(struct layout *layout, struct fx_exec *exec) {
@@ -95,17 +136,19 @@ static void take_attention(struct layout *layout, struct fx_exec *exec) {
 static void take_mlp(struct layout *layout, struct fx_exec *exec) {
     const struct fx_shape *shape = &exec->shape;
     uint64_t rows = exec->rows_max, per_row = shape->experts_per_token;
-    uint64_t slots = rows * (per_row ? per_row : 1);
+    uint64_t blocks = inner_blocks(shape, rows);
     exec->router_logits = take(layout, rows * shape->experts, sizeof(float));
     exec->chosen = take(layout, rows * per_row, sizeof(int32_t));
     exec->chosen_weight = take(layout, rows * per_row, sizeof(float));
     exec->expert_offset = take(layout, shape->experts + 1u, sizeof(uint32_t));
     exec->slot = take(layout, rows * per_row, sizeof(uint32_t));
     exec->slot_row = take(layout, rows * per_row, sizeof(uint32_t));
-    exec->inner = take_act(layout, slots, shape->ffn);
-    exec->gate = take(layout, slots * exec->inner.stride, sizeof(float));
-    exec->up = take(layout, slots * exec->inner.stride, sizeof(float));
+    exec->inner = take_blocks(layout, blocks);
+    exec->gate = take(layout, blocks * FX_BLOCK, sizeof(float));
+    exec->up = take(layout, blocks * FX_BLOCK, sizeof(float));
     exec->expert_out = take(layout, rows * per_row * shape->hidden, sizeof(float));
+    exec->branch = take(layout, rows * shape->hidden, sizeof(float));
+    exec->branch_gate = take(layout, rows, sizeof(float));
     exec->muls = take(layout, 2ull * shape->experts + 3, sizeof *exec->muls);
 }
 
@@ -134,6 +177,5 @@ void fx_exec_init(struct fx_exec *exec, const struct fx_shape *shape, uint32_t r
     size_t past = (uintptr_t)workspace % LINE;
     struct layout layout = {(uint8_t *)workspace + (past ? LINE - past : 0), 0};
     take_all(&layout, exec);
-    fx_rope_table(shape->rope_theta, shape->head_dim, shape->positions, exec->rope_cos,
-                  exec->rope_sin);
+    fx_rope_table(&shape->rope, shape->head_dim, shape->positions, exec->rope_cos, exec->rope_sin);
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include "common/base/error.h"
 #include "common/quant/weight.h"
+#include "kernels/rope.h"
 #include "kernels/team.h"
 #include <stdatomic.h>
 
@@ -22,12 +23,15 @@ struct fx_shape {
     uint32_t hidden;                     /* width of the residual stream */
     uint32_t heads, kv_heads;            /* heads % kv_heads == 0 */
     uint32_t head_dim;                   /* a multiple of 8, at most FX_HEAD_DIM_MAX */
-    uint32_t ffn;                        /* inner width of an MLP, dense or one expert's */
+    uint32_t ffn;                        /* inner width of a dense layer's MLP */
     uint32_t experts, experts_per_token; /* 0, 0: a dense model */
+    uint32_t expert_ffn;                 /* of an expert; 0: no experts */
+    uint32_t shared_ffn;                 /* of the expert that every row meets; 0: none */
+    bool gates_raw;                      /* gates are the softmax's, not divided by their sum */
     uint32_t vocab;
     uint32_t positions; /* RoPE table length: positions are below it */
     float norm_eps;
-    double rope_theta;
+    struct fx_rope rope;
 };
 /** INVALID_ARGUMENT names the member that is out of bounds. */
 FX_MUST bool fx_shape_check(const struct fx_shape *shape, fx_error *err);
@@ -106,13 +110,15 @@ struct fx_exec {
     struct fx_act mixed;        /* heads*head_dim wide: what attention made */
     float *router_logits;       /* [rows][experts] what the last route computed */
     int32_t *chosen;            /* [rows][experts_per_token] expert ids, best first */
-    float *chosen_weight;       /* [rows][experts_per_token] renormalised, sum 1 */
+    float *chosen_weight;       /* [rows][experts_per_token] the gates */
     uint32_t *expert_offset;    /* [experts+1] first slot of each expert */
     uint32_t *slot;             /* [rows*experts_per_token] slot of assignment n = t*K + k */
     uint32_t *slot_row;         /* [slots] row of each slot: the inverse */
     float *gate, *up;           /* [slots][inner.stride] */
-    struct fx_act inner;        /* [slots] ffn wide: silu(gate) * up */
+    struct fx_act inner;        /* [slots] silu(gate) * up, as wide as the MLP that ran last */
     float *expert_out;          /* [slots][hidden] */
+    float *branch;              /* [rows][hidden] what is not added as it comes */
+    float *branch_gate;         /* [rows] */
     struct fx_act last;         /* [logit_rows] hidden wide: the final norm */
     float *logits;              /* [logit_rows][vocab] what the last head computed */
     float *rope_cos, *rope_sin; /* [positions][head_dim/2] */
@@ -127,11 +133,24 @@ size_t fx_ops_workspace(const struct fx_shape *shape, uint32_t rows_max, uint32_
 void fx_exec_init(struct fx_exec *exec, const struct fx_shape *shape, uint32_t rows_max,
                   uint32_t logit_rows_max, void *workspace, fx_team *team);
 
+/* A weight that a model lacks has data NULL. */
+static inline const struct fx_weight *fx_weight_given(const struct fx_weight *weight) {
+    return weight && weight->data ? weight : NULL;
+}
+
 struct fx_qkv {
     struct fx_weight q, k, v; /* [heads*head_dim][hidden], [kv_heads*head_dim][hidden] twice */
+    struct fx_weight q_bias, k_bias, v_bias; /* or none: F32_ROW, as wide as the matrix has rows */
+    struct fx_weight q_norm, k_norm;         /* or none: F32_ROW gains of head_dim for each head, or
+                                                as wide as all heads of a row */
+};
+/** What the result of attention or of an MLP meets on its way to x. Both may be NULL or none. */
+struct fx_after {
+    const struct fx_weight *norm; /* F32_ROW [1][hidden]: x += norm(result) */
+    const struct fx_weight *gate; /* [1][hidden] f32 or f16: x += sigmoid(gate normed) * result */
 };
 struct fx_mlp {
-    struct fx_weight gate, up, down; /* [ffn][hidden] twice, [hidden][ffn] */
+    struct fx_weight gate, up, down; /* [inner][hidden] twice, [hidden][inner] */
 };
 
 /** One backend. Every op enqueues; results may be read after `finish`. Matrices are in a T8 layout
@@ -141,19 +160,21 @@ struct fx_ops {
     const char *name;
     /** x[r] = table[tokens[r]]. @shape table [vocab][hidden] T8 */
     void (*embed)(struct fx_exec *exec, const struct fx_step *step, const struct fx_weight *table);
-    /** normed[r] = x[r] / sqrt(mean(x[r]^2) + eps) * gain. @shape gain [1][hidden] */
+    /** normed[r] = x[r] / sqrt(mean(x[r]^2) + eps) * gain; a gain that is none: normed[r] = x[r].
+     *  @shape gain [1][hidden] */
     void (*norm)(struct fx_exec *exec, const struct fx_step *step, const struct fx_weight *gain,
                  bool codes);
-    /** q, k, v = normed * W^T; q and k turned by RoPE (pairs i, i + head_dim/2); k and v into the
-     *  cache. */
+    /** q, k, v = normed * W^T + bias; q and k normed, then turned by RoPE (pairs i, i +
+     *  head_dim/2); k and v into the cache. */
     void (*qkv)(struct fx_exec *exec, const struct fx_step *step, const struct fx_qkv *weights,
                 const struct fx_kv *kv);
     /** mixed[r] = softmax(q k / sqrt(head_dim)) v over positions p of its sequence with
      *  pos - window < p <= pos; window 0: all of them. */
     void (*attention)(struct fx_exec *exec, const struct fx_step *step, const struct fx_kv *kv,
                       uint32_t window, bool codes);
-    /** x[r] += mixed[r] * W^T. @shape weight [hidden][heads*head_dim] */
-    void (*out)(struct fx_exec *exec, const struct fx_step *step, const struct fx_weight *weight);
+    /** x[r] += after(mixed[r] * W^T). @shape weight [hidden][heads*head_dim] */
+    void (*out)(struct fx_exec *exec, const struct fx_step *step, const struct fx_weight *weight,
+                const struct fx_after *after);
     /** router_logits, chosen, chosen_weight and the slots of normed. @shape router
      *  [experts][hidden], f32 or f16 */
     void (*route)(struct fx_exec *exec, const struct fx_step *step, const struct fx_weight *router);
@@ -161,8 +182,10 @@ struct fx_ops {
      *  `layer` names the row of step->homes. @shape experts [experts] */
     void (*experts)(struct fx_exec *exec, const struct fx_step *step, uint32_t layer,
                     const struct fx_mlp *experts);
-    /** x[r] += down(silu(gate(normed)) * up(normed)). */
-    void (*mlp)(struct fx_exec *exec, const struct fx_step *step, const struct fx_mlp *weights);
+    /** x[r] += after(down(silu(gate(normed)) * up(normed))): a dense layer's, or the expert that
+     *  every row meets; ffn or shared_ffn wide inside. */
+    void (*mlp)(struct fx_exec *exec, const struct fx_step *step, const struct fx_mlp *weights,
+                const struct fx_after *after);
     /** logits[i] = norm(x[logit_of[i]]) * W^T. @shape gain [1][hidden], weight [vocab][hidden] */
     void (*head)(struct fx_exec *exec, const struct fx_step *step, const struct fx_weight *gain,
                  const struct fx_weight *weight);

@@ -17,7 +17,7 @@ static FX_MUST bool check_shape(const struct fx_pack_tensor *is, const struct fx
     char got[96] = "";
     size_t len = 0;
     if (vector && tensor->dims == 1 && tensor->shape[0] == is->cols) return true;
-    if (!vector && tensor->dims == 2 && tensor->shape[0] == is->rows &&
+    if (!vector && tensor->dims == 2 && tensor->shape[0] == is->source_rows &&
         tensor->shape[1] == is->cols)
         return true;
     for (uint32_t i = 0; i < tensor->dims && len < sizeof got; i++)
@@ -27,7 +27,7 @@ static FX_MUST bool check_shape(const struct fx_pack_tensor *is, const struct fx
         return fx_fail(err, FX_INVALID_ARGUMENT, "shape is [%s], the config wants [%u]", got,
                        is->cols);
     return fx_fail(err, FX_INVALID_ARGUMENT, "shape is [%s], the config wants [%u, %u]", got,
-                   is->rows, is->cols);
+                   is->source_rows, is->cols);
 }
 
 static FX_MUST bool check_source(const struct fx_pack_tensor *is, const struct fx_tensor *tensor,
@@ -43,10 +43,11 @@ static FX_MUST bool plan_tensor(struct fx_plan *plan, struct fx_source *source, 
                                 fx_error *err) {
     struct fx_plan_tensor *tensor = &plan->tensors[i];
     fx_pack_tensor(&plan->config, i, &tensor->is);
-    struct fx_source_tensor *from = fx_source__find(source, tensor->is.name);
-    if (!from) return fx_fail(err, FX_INVALID_ARGUMENT, "tensor '%s' is missing", tensor->is.name);
+    struct fx_source_tensor *from = fx_source__find(source, tensor->is.source);
+    if (!from)
+        return fx_fail(err, FX_INVALID_ARGUMENT, "tensor '%s' is missing", tensor->is.source);
     if (!check_source(&tensor->is, from->tensor, err))
-        return fx_wrap(err, "tensor '%s'", tensor->is.name);
+        return fx_wrap(err, "tensor '%s'", tensor->is.source);
     from->used = true;
     tensor->source = from;
     uint64_t at = (plan->pack_bytes + FX_PACK_ALIGN - 1) / FX_PACK_ALIGN * FX_PACK_ALIGN;
@@ -55,7 +56,8 @@ static FX_MUST bool plan_tensor(struct fx_plan *plan, struct fx_source *source, 
         (struct fx_manifest_tensor){at, fx_weight_bytes(layout, tensor->is.rows, tensor->is.cols),
                                     layout, tensor->is.rows, tensor->is.cols};
     plan->pack_bytes = at + tensor->pack.bytes;
-    plan->source_bytes += from->tensor->data.len;
+    plan->source_bytes +=
+        (uint64_t)tensor->is.rows * tensor->is.cols * fx_dtype_bytes(from->tensor->dtype);
     return true;
 }
 

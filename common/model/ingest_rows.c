@@ -117,8 +117,8 @@ bool fx_band__read(const struct fx_plan *plan, const struct fx_plan_tensor *tens
     const struct fx_tensor *from = tensor->source->tensor;
     size_t count = (size_t)rows * tensor->is.cols, each = fx_dtype_bytes(from->dtype);
     FX_ASSERT(count <= band->cells_max);
-    if (!fx_safetensors_read(tensor->source->file, from, (uint64_t)row * tensor->is.cols * each,
-                             band->raw, count * each, err))
+    uint64_t at = ((uint64_t)tensor->is.source_row + row) * tensor->is.cols * each;
+    if (!fx_safetensors_read(tensor->source->file, from, at, band->raw, count * each, err))
         return false;
     widen(from->dtype, band->raw, count, band->values);
     if (!check_finite(tensor, row, count, band->values, err)) return false;

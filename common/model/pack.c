@@ -1,114 +1,109 @@
 #include "common/model/pack.h"
 #include <stdio.h>
+#include "common/model/family.h"
 
-/* A size by the config. */
-enum size { ONE, HIDDEN, QUERY, KEY, INTERMEDIATE, EXPERTS, VOCABULARY };
-
-struct shape {
-    const char *suffix; /* experts': with %u for the expert */
-    enum fx_pack_kind kind;
-    enum size rows, cols;
-    size_t place; /* in the struct that holds it */
+/* The tensors outside the layers, of every family. */
+#define MODEL(member) offsetof(struct fx_model_weights, member)
+static const struct fx_family_tensor model_head[] = {
+    FX_MATRIX("model.embed_tokens.weight", VOCABULARY, HIDDEN, MODEL(embed)),
 };
-
-static const struct shape model_head[] = {
-    {"model.embed_tokens.weight", FX_PACK_MATRIX, VOCABULARY, HIDDEN,
-     offsetof(struct fx_model_weights, embed)},
-};
-static const struct shape model_tail[] = {
-    {"model.norm.weight", FX_PACK_VECTOR, ONE,        HIDDEN, offsetof(struct fx_model_weights, norm)   },
-    {"lm_head.weight",    FX_PACK_MATRIX, VOCABULARY, HIDDEN,
-     offsetof(struct fx_model_weights,                                                          lm_head)},
-};
-#define LAYER(member) offsetof(struct fx_layer_weights, member)
-static const struct shape attention[] = {
-    {"input_layernorm.weight",          FX_PACK_VECTOR, ONE,    HIDDEN, LAYER(attn_norm)},
-    {"self_attn.q_proj.weight",         FX_PACK_MATRIX, QUERY,  HIDDEN, LAYER(q)        },
-    {"self_attn.k_proj.weight",         FX_PACK_MATRIX, KEY,    HIDDEN, LAYER(k)        },
-    {"self_attn.v_proj.weight",         FX_PACK_MATRIX, KEY,    HIDDEN, LAYER(v)        },
-    {"self_attn.o_proj.weight",         FX_PACK_MATRIX, HIDDEN, QUERY,  LAYER(o)        },
-    {"post_attention_layernorm.weight", FX_PACK_VECTOR, ONE,    HIDDEN, LAYER(mlp_norm) },
-};
-static const struct shape dense[] = {
-    {"mlp.gate_proj.weight", FX_PACK_MATRIX, INTERMEDIATE, HIDDEN,       LAYER(mlp.gate)},
-    {"mlp.up_proj.weight",   FX_PACK_MATRIX, INTERMEDIATE, HIDDEN,       LAYER(mlp.up)  },
-    {"mlp.down_proj.weight", FX_PACK_MATRIX, HIDDEN,       INTERMEDIATE, LAYER(mlp.down)},
-};
-static const struct shape router[] = {
-    {"block_sparse_moe.gate.weight", FX_PACK_ROUTER, EXPERTS, HIDDEN, LAYER(router)},
-};
-#define MLP(member) offsetof(struct fx_mlp_weights, member)
-static const struct shape expert[] = {
-    {"block_sparse_moe.experts.%u.w1.weight", FX_PACK_MATRIX, INTERMEDIATE, HIDDEN,       MLP(gate)},
-    {"block_sparse_moe.experts.%u.w3.weight", FX_PACK_MATRIX, INTERMEDIATE, HIDDEN,       MLP(up)  },
-    {"block_sparse_moe.experts.%u.w2.weight", FX_PACK_MATRIX, HIDDEN,       INTERMEDIATE, MLP(down)},
+static const struct fx_family_tensor model_tail[] = {
+    FX_VECTOR("model.norm.weight", HIDDEN, MODEL(norm)),
+    FX_MATRIX("lm_head.weight", VOCABULARY, HIDDEN, MODEL(lm_head)),
 };
 
 /* Where index i falls. */
 enum part { PART_MODEL, PART_LAYER, PART_EXPERT };
 struct place {
-    const struct shape *shape;
+    const struct fx_family_tensor *tensor;
     enum part part;
     uint32_t layer, expert;
 };
 
-static uint32_t layer_count(const struct fx_model_config *config) {
-    size_t mlp =
-        config->experts ? FX_COUNT(router) + FX_COUNT(expert) * config->experts : FX_COUNT(dense);
-    return (uint32_t)(FX_COUNT(attention) + mlp);
+static uint32_t block_count(const struct fx_model_config *config,
+                            const struct fx_family_block *block, uint32_t layer) {
+    if (block->has && !block->has(config, layer)) return 0;
+    return block->count * (block->of_expert ? config->experts : 1);
+}
+
+static uint32_t layer_count(const struct fx_model_config *config, uint32_t layer) {
+    uint32_t count = 0;
+    for (const struct fx_family_block *const *at = config->family->blocks; *at; at++)
+        count += block_count(config, *at, layer);
+    return count;
 }
 
 uint32_t fx_pack_count(const struct fx_model_config *config) {
-    size_t tail = FX_COUNT(model_tail) - (config->tied ? 1 : 0);
-    return (uint32_t)(FX_COUNT(model_head) + tail) + config->layers * layer_count(config);
+    uint32_t count = FX_COUNT(model_head) + FX_COUNT(model_tail) - (config->tied ? 1 : 0);
+    for (uint32_t layer = 0; layer < config->layers; layer++)
+        count += layer_count(config, layer);
+    return count;
 }
 
 static struct place place_in_layer(const struct fx_model_config *config, uint32_t layer,
                                    uint32_t i) {
-    if (i < FX_COUNT(attention)) return (struct place){&attention[i], PART_LAYER, layer, 0};
-    i -= (uint32_t)FX_COUNT(attention);
-    if (!config->experts) return (struct place){&dense[i], PART_LAYER, layer, 0};
-    if (i < FX_COUNT(router)) return (struct place){&router[i], PART_LAYER, layer, 0};
-    i -= (uint32_t)FX_COUNT(router);
-    return (struct place){&expert[i % FX_COUNT(expert)], PART_EXPERT, layer,
-                          i / (uint32_t)FX_COUNT(expert)};
+    const struct fx_family_block *const *at = config->family->blocks;
+    for (uint32_t count; i >= (count = block_count(config, *at, layer)); at++)
+        i -= count;
+    const struct fx_family_block *block = *at;
+    return (struct place){&block->tensors[i % block->count],
+                          block->of_expert ? PART_EXPERT : PART_LAYER, layer, i / block->count};
 }
 
 static struct place place_of(const struct fx_model_config *config, uint32_t i) {
-    FX_ASSERT(i < fx_pack_count(config));
     if (i < FX_COUNT(model_head)) return (struct place){&model_head[i], PART_MODEL, 0, 0};
     i -= (uint32_t)FX_COUNT(model_head);
-    uint32_t each = layer_count(config);
-    if (i / each < config->layers) return place_in_layer(config, i / each, i % each);
-    return (struct place){&model_tail[i - config->layers * each], PART_MODEL, 0, 0};
+    for (uint32_t layer = 0; layer < config->layers; layer++) {
+        uint32_t count = layer_count(config, layer);
+        if (i < count) return place_in_layer(config, layer, i);
+        i -= count;
+    }
+    FX_ASSERT(i < FX_COUNT(model_tail));
+    return (struct place){&model_tail[i], PART_MODEL, 0, 0};
 }
 
-static uint32_t size_of(const struct fx_model_config *config, enum size size) {
-    switch (size) {
-    case ONE: return 1;
-    case HIDDEN: return config->hidden;
-    case QUERY: return config->heads * config->head_dim;
-    case KEY: return config->kv_heads * config->head_dim;
-    case INTERMEDIATE: return config->intermediate;
-    case EXPERTS: return config->experts;
-    case VOCABULARY: return config->vocabulary;
+static uint32_t width_of(const struct fx_model_config *config, enum fx_width width) {
+    uint32_t query = config->heads * config->head_dim, key = config->kv_heads * config->head_dim;
+    switch (width) {
+    case FX_WIDTH_ZERO: return 0;
+    case FX_WIDTH_ONE: return 1;
+    case FX_WIDTH_HIDDEN: return config->hidden;
+    case FX_WIDTH_HEAD: return config->head_dim;
+    case FX_WIDTH_QUERY: return query;
+    case FX_WIDTH_KEY: return key;
+    case FX_WIDTH_QUERY_KEY: return query + key;
+    case FX_WIDTH_QUERY_KEY_VALUE: return query + 2 * key;
+    case FX_WIDTH_FFN: return config->intermediate;
+    case FX_WIDTH_FFN_TWICE: return 2 * config->intermediate;
+    case FX_WIDTH_EXPERT: return config->expert_intermediate;
+    case FX_WIDTH_SHARED: return config->shared_intermediate;
+    case FX_WIDTH_EXPERTS: return config->experts;
+    case FX_WIDTH_VOCABULARY: return config->vocabulary;
     }
     FX_ASSERT(false);
 }
 
+static void name_of(struct place place, const char *suffix, char out[FX_PACK_NAME_MAX]) {
+    const char *hole = strstr(suffix, "%u");
+    if (place.part == PART_MODEL)
+        (void)snprintf(out, FX_PACK_NAME_MAX, "%s", suffix);
+    else if (place.part == PART_LAYER)
+        (void)snprintf(out, FX_PACK_NAME_MAX, "model.layers.%u.%s", place.layer, suffix);
+    else
+        (void)snprintf(out, FX_PACK_NAME_MAX, "model.layers.%u.%.*s%u%s", place.layer,
+                       (int)(hole - suffix), suffix, place.expert, hole + 2);
+}
+
 void fx_pack_tensor(const struct fx_model_config *config, uint32_t i, struct fx_pack_tensor *out) {
     struct place place = place_of(config, i);
-    const char *suffix = place.shape->suffix, *hole = strstr(suffix, "%u");
-    out->kind = place.shape->kind;
-    out->rows = size_of(config, place.shape->rows);
-    out->cols = size_of(config, place.shape->cols);
-    if (place.part == PART_MODEL)
-        (void)snprintf(out->name, sizeof out->name, "%s", suffix);
-    else if (place.part == PART_LAYER)
-        (void)snprintf(out->name, sizeof out->name, "model.layers.%u.%s", place.layer, suffix);
-    else
-        (void)snprintf(out->name, sizeof out->name, "model.layers.%u.%.*s%u%s", place.layer,
-                       (int)(hole - suffix), suffix, place.expert, hole + 2);
+    const struct fx_family_tensor *tensor = place.tensor;
+    *out = (struct fx_pack_tensor){.kind = tensor->kind,
+                                   .rows = width_of(config, tensor->rows),
+                                   .cols = width_of(config, tensor->cols),
+                                   .source_row = width_of(config, tensor->first)};
+    out->source_rows = tensor->fused ? width_of(config, tensor->all) : out->rows;
+    name_of(place, tensor->name, out->name);
+    name_of(place, tensor->fused ? tensor->fused : tensor->name, out->source);
 }
 
 enum fx_layout fx_pack_layout(enum fx_pack_kind kind, enum fx_model_dtype dtype) {
@@ -124,5 +119,5 @@ struct fx_weight *fx_pack_slot(const struct fx_model_config *config, uint32_t i,
     char *holder = (char *)&home->weights;
     if (place.part == PART_LAYER) holder = (char *)&home->layers[place.layer];
     if (place.part == PART_EXPERT) holder = (char *)&home->experts[nth];
-    return (struct fx_weight *)(void *)(holder + place.shape->place);
+    return (struct fx_weight *)(void *)(holder + place.tensor->place);
 }

@@ -16,9 +16,12 @@ enum fx_pack_kind {
     FX_PACK_MATRIX, /* in the model's dtype */
 };
 struct fx_pack_tensor {
-    char name[FX_PACK_NAME_MAX]; /* the checkpoint's */
+    char name[FX_PACK_NAME_MAX]; /* in the store */
     enum fx_pack_kind kind;
     uint32_t rows, cols;
+    char
+        source[FX_PACK_NAME_MAX]; /* the checkpoint's, of `source_rows` rows: another than `name` */
+    uint32_t source_row, source_rows; /* where several lie in one */
 };
 
 uint32_t fx_pack_count(const struct fx_model_config *config);

@@ -48,11 +48,17 @@ struct fx_mlp_weights {
     struct fx_weight down;     /* [hidden, intermediate] */
 };
 struct fx_layer_weights {
-    struct fx_weight attn_norm, mlp_norm; /* F32_ROW [1, hidden] */
+    /* What a family lacks has data NULL. Norms and biases are F32_ROW [1, width]. */
+    struct fx_weight attn_norm, mlp_norm;           /* of what goes in */
+    struct fx_weight attn_post_norm, mlp_post_norm; /* of what comes out */
+    struct fx_weight q_bias, k_bias, v_bias;
+    struct fx_weight q_norm, k_norm;      /* as wide as a head, or as all heads of a row */
     struct fx_weight q;                   /* [heads * head_dim, hidden] */
     struct fx_weight k, v;                /* [kv_heads * head_dim, hidden] */
     struct fx_weight o;                   /* [hidden, heads * head_dim] */
-    struct fx_mlp_weights mlp;            /* dense models */
+    struct fx_mlp_weights mlp;            /* of dense layers */
+    struct fx_mlp_weights shared;         /* the expert that every token meets */
+    struct fx_weight shared_gate;         /* F32_T8 [1, hidden] */
     struct fx_weight router;              /* F32_T8 [experts, hidden]; data NULL when dense */
     const struct fx_mlp_weights *experts; /* [experts]; NULL when dense */
 };

@@ -27,7 +27,7 @@ static float exponentials(const float *logits, uint32_t experts, float max, floa
 /** fx_ref_route.
  *  @shape logits [experts]; chosen, weight [count]  @pre count <= experts <= FX_EXPERTS_MAX  @tol
  * exact */
-void fx_avx2_route(const float *logits, uint32_t experts, uint32_t count, int32_t *chosen,
+void fx_avx2_route(const float *logits, uint32_t experts, uint32_t count, bool raw, int32_t *chosen,
                    float *weight) {
     FX_ASSERT(count <= experts && experts <= FX_EXPERTS_MAX && experts > 0);
     float value[FX_EXPERTS_MAX + FX_LANES];
@@ -41,6 +41,6 @@ void fx_avx2_route(const float *logits, uint32_t experts, uint32_t count, int32_
         weight[k] = value[best] / sum;
         total += weight[k];
     }
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count && !raw; k++)
         weight[k] /= total;
 }

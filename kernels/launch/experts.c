@@ -1,4 +1,5 @@
 #include "kernels/launch/launch.h"
+#include <string.h>
 
 struct expert_set {
     const struct fx_kernels *kernels;
@@ -11,6 +12,7 @@ static void swiglu_slot(void *arg, uint32_t slot) {
     const struct fx_act *inner = &set->exec->inner;
     size_t at = (size_t)slot * inner->stride;
     set->kernels->swiglu(set->exec->gate + at, set->exec->up + at, inner->cols, inner->x + at);
+    memset(inner->x + at + inner->cols, 0, (inner->stride - inner->cols) * sizeof *inner->x);
     if (set->codes) set->kernels->encode(inner, slot);
 }
 
@@ -39,7 +41,7 @@ static void gate_up(const struct fx_kernels *kernels, struct fx_exec *exec,
         const struct fx_weight *weights[] = {&experts[e].gate, &experts[e].up};
         float *outs[] = {exec->gate, exec->up};
         for (uint32_t i = 0; i < 2; i++) {
-            FX_ASSERT(weights[i]->rows == exec->shape.ffn);
+            FX_ASSERT(weights[i]->rows == exec->inner.cols);
             struct fx_mul *mul =
                 fx_launch_mul(exec, muls++, weights[i], &exec->normed, rows,
                               outs[i] + (size_t)first * exec->inner.stride, exec->inner.stride);
@@ -90,8 +92,9 @@ void fx_launch_experts(const struct fx_kernels *kernels, struct fx_exec *exec,
     check_homes(step->homes, layer, exec->expert_offset);
     uint32_t slots = exec->expert_offset[shape->experts];
     struct expert_set set = {kernels, exec, any_wants_codes(experts, shape->experts)};
+    (void)fx_exec_inner(exec, shape->expert_ffn);
     gate_up(kernels, exec, experts);
-    fx_launch_rows(exec, slots, (uint64_t)shape->ffn * 16, swiglu_slot, &set);
+    fx_launch_rows(exec, slots, (uint64_t)shape->expert_ffn * 16, swiglu_slot, &set);
     down(kernels, exec, experts);
     fx_launch_rows(exec, step->rows, (uint64_t)shape->hidden * shape->experts_per_token,
                    combine_row, &set);
@@ -99,21 +102,19 @@ void fx_launch_experts(const struct fx_kernels *kernels, struct fx_exec *exec,
 }
 
 void fx_launch_mlp(const struct fx_kernels *kernels, struct fx_exec *exec,
-                   const struct fx_step *step, const struct fx_mlp *weights) {
-    const struct fx_shape *shape = &exec->shape;
-    uint32_t rows = step->rows;
-    size_t stride = exec->inner.stride;
-    FX_ASSERT(rows <= exec->rows_max && weights->gate.rows == shape->ffn);
-    FX_ASSERT(weights->up.rows == shape->ffn && weights->down.rows == shape->hidden);
-    (void)fx_launch_mul(exec, 0, &weights->gate, &exec->normed, rows, exec->gate, stride);
-    (void)fx_launch_mul(exec, 1, &weights->up, &exec->normed, rows, exec->up, stride);
+                   const struct fx_step *step, const struct fx_mlp *weights,
+                   const struct fx_after *after) {
+    uint32_t rows = step->rows, width = weights->gate.rows;
+    const struct fx_act *inner = fx_exec_inner(exec, width);
+    FX_ASSERT(rows <= exec->rows_max && weights->up.rows == width);
+    FX_ASSERT(width == exec->shape.ffn || width == exec->shape.shared_ffn);
+    (void)fx_launch_mul(exec, 0, &weights->gate, &exec->normed, rows, exec->gate, inner->stride);
+    (void)fx_launch_mul(exec, 1, &weights->up, &exec->normed, rows, exec->up, inner->stride);
     fx_launch_muls(kernels, exec, 2);
-    struct expert_set set = {kernels, exec, fx_wants_codes(&weights->down)};
-    fx_launch_rows(exec, rows, (uint64_t)shape->ffn * 16, swiglu_slot, &set);
-    fx_launch_mul(exec, 0, &weights->down, &exec->inner, rows, exec->x, shape->hidden)->add = true;
-    fx_launch_muls(kernels, exec, 1);
     fx_launch_count_dense(exec, &weights->gate, rows);
     fx_launch_count_dense(exec, &weights->up, rows);
-    fx_launch_count_dense(exec, &weights->down, rows);
+    struct expert_set set = {kernels, exec, fx_wants_codes(&weights->down)};
+    fx_launch_rows(exec, rows, (uint64_t)width * 16, swiglu_slot, &set);
+    fx_launch_add(kernels, exec, &weights->down, inner, rows, after);
     fx_launch_end(exec);
 }

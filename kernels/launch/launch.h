@@ -48,8 +48,9 @@ struct fx_kernels {
                      uint32_t page_tokens, uint32_t token, uint8_t *k_page, uint8_t *v_page);
     /** The query heads that share `kv_head`, of one row. */
     void (*attend)(const struct fx_attend *attend, uint32_t kv_head);
-    /** Softmax over the logits, the `count` best (the lower index wins a tie), renormalised. */
-    void (*route)(const float *logits, uint32_t experts, uint32_t count, int32_t *chosen,
+    /** Softmax over the logits, the `count` best (the lower index wins a tie), their shares divided
+     *  by their sum, or `raw`. */
+    void (*route)(const float *logits, uint32_t experts, uint32_t count, bool raw, int32_t *chosen,
                   float *weight);
     /** out = gate / (1 + exp(-gate)) * up. @shape all [n] */
     void (*swiglu)(const float *gate, const float *up, uint32_t n, float *out);
@@ -76,13 +77,15 @@ void fx_launch_attention(const struct fx_kernels *kernels, struct fx_exec *exec,
                          const struct fx_step *step, const struct fx_kv *kv, uint32_t window,
                          bool codes);
 void fx_launch_out(const struct fx_kernels *kernels, struct fx_exec *exec,
-                   const struct fx_step *step, const struct fx_weight *weight);
+                   const struct fx_step *step, const struct fx_weight *weight,
+                   const struct fx_after *after);
 void fx_launch_route(const struct fx_kernels *kernels, struct fx_exec *exec,
                      const struct fx_step *step, const struct fx_weight *router);
 void fx_launch_experts(const struct fx_kernels *kernels, struct fx_exec *exec,
                        const struct fx_step *step, uint32_t layer, const struct fx_mlp *experts);
 void fx_launch_mlp(const struct fx_kernels *kernels, struct fx_exec *exec,
-                   const struct fx_step *step, const struct fx_mlp *weights);
+                   const struct fx_step *step, const struct fx_mlp *weights,
+                   const struct fx_after *after);
 void fx_launch_head(const struct fx_kernels *kernels, struct fx_exec *exec,
                     const struct fx_step *step, const struct fx_weight *gain,
                     const struct fx_weight *weight);
@@ -101,6 +104,12 @@ void fx_launch_count_dense(struct fx_exec *exec, const struct fx_weight *weight,
 typedef void fx_row_work(void *arg, uint32_t row);
 void fx_launch_rows(struct fx_exec *exec, uint32_t rows, uint64_t row_cost, fx_row_work *work,
                     void *arg);
+/** exec->inner as the MLP wants it that runs now. */
+const struct fx_act *fx_exec_inner(struct fx_exec *exec, uint32_t cols);
+/** x += after(act of all rows * weight^T). @shape weight [hidden][act->cols] */
+void fx_launch_add(const struct fx_kernels *kernels, struct fx_exec *exec,
+                   const struct fx_weight *weight, const struct fx_act *act, uint32_t rows,
+                   const struct fx_after *after);
 /** Codes of all rows, if wanted. */
 void fx_launch_encode(const struct fx_kernels *kernels, struct fx_exec *exec,
                       const struct fx_act *act, uint32_t rows);

@@ -10,7 +10,8 @@ static void route_row(void *arg, uint32_t row) {
     const struct fx_exec *exec = set->exec;
     size_t experts = exec->shape.experts, per_row = exec->shape.experts_per_token;
     set->kernels->route(exec->router_logits + row * experts, (uint32_t)experts, (uint32_t)per_row,
-                        exec->chosen + row * per_row, exec->chosen_weight + row * per_row);
+                        exec->shape.gates_raw, exec->chosen + row * per_row,
+                        exec->chosen_weight + row * per_row);
 }
 
 void fx_launch_route(const struct fx_kernels *kernels, struct fx_exec *exec,

@@ -16,8 +16,8 @@
         fx_launch_attention(kernels, exec, step, kv, window, codes);                               \
     }                                                                                              \
     static void table##_out(struct fx_exec *exec, const struct fx_step *step,                      \
-                            const struct fx_weight *weight) {                                      \
-        fx_launch_out(kernels, exec, step, weight);                                                \
+                            const struct fx_weight *weight, const struct fx_after *after) {        \
+        fx_launch_out(kernels, exec, step, weight, after);                                         \
     }                                                                                              \
     static void table##_route(struct fx_exec *exec, const struct fx_step *step,                    \
                               const struct fx_weight *router) {                                    \
@@ -28,8 +28,8 @@
         fx_launch_experts(kernels, exec, step, layer, experts);                                    \
     }                                                                                              \
     static void table##_mlp(struct fx_exec *exec, const struct fx_step *step,                      \
-                            const struct fx_mlp *weights) {                                        \
-        fx_launch_mlp(kernels, exec, step, weights);                                               \
+                            const struct fx_mlp *weights, const struct fx_after *after) {          \
+        fx_launch_mlp(kernels, exec, step, weights, after);                                        \
     }                                                                                              \
     static void table##_head(struct fx_exec *exec, const struct fx_step *step,                     \
                              const struct fx_weight *gain, const struct fx_weight *weight) {       \

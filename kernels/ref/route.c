@@ -11,11 +11,11 @@ static uint32_t best_of(const float *logits, const bool *used, uint32_t experts)
     return best;
 }
 
-/** Softmax over all experts (sum in 16 chains), the `count` largest logits, their probabilities
- *  divided by their sum in order of choice.
+/** Softmax over all experts (sum in 16 chains), the `count` largest logits, their probabilities,
+ *  unless `raw` divided by their sum in order of choice.
  *  @shape logits [experts]; chosen, weight [count]  @pre count <= experts <= FX_EXPERTS_MAX
  *  @tol exact */
-void fx_ref_route(const float *logits, uint32_t experts, uint32_t count, int32_t *chosen,
+void fx_ref_route(const float *logits, uint32_t experts, uint32_t count, bool raw, int32_t *chosen,
                   float *weight) {
     bool used[FX_EXPERTS_MAX] = {false};
     float chain[FX_CHAINS] = {0}, max = logits[best_of(logits, used, experts)], total = 0.0f;
@@ -29,6 +29,6 @@ void fx_ref_route(const float *logits, uint32_t experts, uint32_t count, int32_t
         weight[k] = fx_expf(logits[best] - max) / sum;
         total += weight[k];
     }
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count && !raw; k++)
         weight[k] /= total;
 }

@@ -23,12 +23,13 @@ static const struct kind kinds[] = {
       .kv_heads = 2,
       .head_dim = 32,
       .ffn = 384,
+      .expert_ffn = 384,
       .experts = 8,
       .experts_per_token = 2,
       .vocab = 260,
       .positions = 1024,
       .norm_eps = 1e-5f,
-      .rope_theta = 10000},
+      .rope.theta = 10000},
      4},
     {"wide",
      {.hidden = 1024,
@@ -36,12 +37,13 @@ static const struct kind kinds[] = {
       .kv_heads = 4,
       .head_dim = 64,
       .ffn = 2048,
+      .expert_ffn = 2048,
       .experts = 8,
       .experts_per_token = 2,
       .vocab = 8192,
       .positions = 1024,
       .norm_eps = 1e-5f,
-      .rope_theta = 10000},
+      .rope.theta = 10000},
      4},
 };
 
@@ -138,7 +140,7 @@ static void step_run(const struct model *model, const struct fx_ops *ops, struct
         TIMED(NORM, ops->norm(exec, step, &model->gain, model->codes));
         TIMED(QKV, ops->qkv(exec, step, &layer->qkv, &model->kv[l]));
         TIMED(ATTENTION, ops->attention(exec, step, &model->kv[l], 0, model->codes));
-        TIMED(OUT, ops->out(exec, step, &layer->out));
+        TIMED(OUT, ops->out(exec, step, &layer->out, NULL));
         TIMED(NORM, ops->norm(exec, step, &model->gain, model->codes));
         TIMED(ROUTE, ops->route(exec, step, &layer->router));
         TIMED(EXPERTS, ops->experts(exec, step, l, layer->mlp));

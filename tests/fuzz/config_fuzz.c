@@ -10,7 +10,7 @@ static void check(const struct fx_model_config *config) {
     uint32_t count = fx_pack_count(config);
     FX_ASSERT(config->heads % config->kv_heads == 0 && config->head_dim % 2 == 0);
     FX_ASSERT(config->experts_per_token <= config->experts);
-    FX_ASSERT(isfinite(config->norm_eps) && config->norm_eps > 0 && config->rope_theta > 0);
+    FX_ASSERT(isfinite(config->norm_eps) && config->norm_eps > 0 && config->rope.theta > 0);
     for (uint32_t i = 0; i < config->eos_count; i++)
         FX_ASSERT(config->eos_ids[i] < config->vocabulary);
     FX_ASSERT(!config->has_bos || config->bos_id < config->vocabulary);

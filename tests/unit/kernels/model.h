@@ -141,13 +141,13 @@ static inline void run_step(struct run *run, const struct fx_step *step) {
         ops->norm(exec, step, &layer->norm_attention, model->codes);
         ops->qkv(exec, step, &layer->qkv, &run->kv[l]);
         ops->attention(exec, step, &run->kv[l], model->window, model->codes);
-        ops->out(exec, step, &layer->out);
+        ops->out(exec, step, &layer->out, NULL);
         ops->norm(exec, step, &layer->norm_mlp, model->codes);
         if (model->shape.experts) {
             ops->route(exec, step, &layer->router);
             ops->experts(exec, step, l, layer->mlp);
         } else {
-            ops->mlp(exec, step, layer->mlp);
+            ops->mlp(exec, step, layer->mlp, NULL);
         }
     }
     ops->head(exec, step, &model->norm, &model->head);

@@ -114,7 +114,7 @@ static void test_route(void **state) {
     static const int32_t want[] = {1, 3, 4, 5}; /* the lower index wins a tie */
     int32_t chosen[4];
     float weight[4];
-    fx_ref_kernels.route(logits, 7, 4, chosen, weight);
+    fx_ref_kernels.route(logits, 7, 4, false, chosen, weight);
     assert_memory_equal(chosen, want, sizeof want);
     double total = 0;
     for (size_t k = 0; k < 4; k++)
@@ -122,7 +122,7 @@ static void test_route(void **state) {
     for (size_t k = 0; k < 4; k++)
         assert_true(fabs(weight[k] - exp(logits[want[k]]) / total) < 2e-7);
     static const float unordered[] = {NAN, NAN, NAN};
-    fx_ref_kernels.route(unordered, 3, 2, chosen, weight);
+    fx_ref_kernels.route(unordered, 3, 2, false, chosen, weight);
     assert_true(chosen[0] == 0 && chosen[1] == 1);
 }
 

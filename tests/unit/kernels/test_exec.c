@@ -9,10 +9,11 @@ static const struct fx_shape good = {.hidden = 64,
                                      .ffn = 128,
                                      .experts = 6,
                                      .experts_per_token = 2,
+                                     .expert_ffn = 128,
                                      .vocab = 50,
                                      .positions = 100,
                                      .norm_eps = 1e-5f,
-                                     .rope_theta = 10000};
+                                     .rope.theta = 10000};
 
 #define REFUSED(change, words)                                                                     \
     do {                                                                                           \
@@ -41,7 +42,10 @@ static void test_shapes(void **state) {
     REFUSED(shape.experts_per_token = 7, "experts_per_token");
     REFUSED(shape.experts = 0, "experts");
     REFUSED(shape.norm_eps = NAN, "norm_eps");
-    REFUSED(shape.rope_theta = 0, "rope_theta");
+    REFUSED(shape.expert_ffn = 0, "expert_ffn");
+    REFUSED(shape.rope.theta = 0, "rope theta");
+    REFUSED(shape.rope.rule = FX_ROPE_DIVIDED, "rope factor");
+    REFUSED((shape.rope.rule = FX_ROPE_BANDED, shape.rope.factor = 8), "rope low and high");
     struct fx_shape dense = good;
     dense.experts = dense.experts_per_token = 0;
     assert_true(fx_shape_check(&dense, NULL));

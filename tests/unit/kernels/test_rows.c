@@ -108,8 +108,9 @@ static void route_bits(enum values kind, uint32_t n) {
         if (i % 3 == 2) logits[i] = logits[i / 2];
     const struct fx_kernels *backends[2] = {&fx_ref_kernels, values_cpu()};
     for (uint32_t count = 1; count <= n && count <= FX_EXPERTS_PER_TOKEN_MAX; count += 3) {
+        bool raw = count % 2;
         for (uint32_t b = 0; b < 2; b++)
-            backends[b]->route(logits, n, count, chosen[b], weight[b]);
+            backends[b]->route(logits, n, count, raw, chosen[b], weight[b]);
         assert_memory_equal(chosen[0], chosen[1], count * sizeof(int32_t));
         assert_same_floats(weight[1], weight[0], count, "route of %u %s", n, values_names[kind]);
         for (uint32_t k = 0; k < count; k++) /* in range and distinct, whatever the logits */

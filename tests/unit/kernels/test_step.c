@@ -29,13 +29,13 @@ struct row {
 #define DENSE                                                                                      \
     {                                                                                              \
         .hidden = 136, .heads = 6, .kv_heads = 2, .head_dim = 8, .ffn = 136, .vocab = 37,          \
-        .positions = 128, .norm_eps = 1e-5f, .rope_theta = 10000                                   \
+        .positions = 128, .norm_eps = 1e-5f, .rope.theta = 10000                                   \
     }
 #define MOE                                                                                        \
     {                                                                                              \
         .hidden = 72, .heads = 8, .kv_heads = 4, .head_dim = 16, .ffn = 104, .experts = 5,         \
-        .experts_per_token = 2, .vocab = 81, .positions = 100, .norm_eps = 1e-6f,                  \
-        .rope_theta = 1000000                                                                      \
+        .experts_per_token = 2, .expert_ffn = 104, .vocab = 81, .positions = 100,                  \
+        .norm_eps = 1e-6f, .rope.theta = 1000000                                                   \
     }
 static const struct row rows[] = {
     {"dense f32",            FX_LAYOUT_F32_T8, FX_KV_F32, DENSE, 0 },

@@ -1,4 +1,5 @@
 /* The fields of the goldens, and transformers' defaults for those a config leaves out. */
+#include "common/model/family.h"
 #include "tests/unit/model/store_fixture.h"
 
 static void parse(const char *config, const char *generation, struct fx_model_config *out) {
@@ -20,19 +21,19 @@ static void test_goldens(void **state) {
     struct fx_model_config config;
     (void)state;
     load(FX_GOLDENS "mistral-window", &config);
-    assert_int_equal(config.type, FX_MODEL_MISTRAL);
+    assert_string_equal(config.family->name, "mistral");
     assert_int_equal(config.window, 16);
     assert_int_equal(config.kv_heads, 2);
     assert_true(config.norm_eps == 1e-6f);
     load(FX_GOLDENS "mixtral", &config);
-    assert_int_equal(config.type, FX_MODEL_MIXTRAL);
+    assert_string_equal(config.family->name, "mixtral");
     assert_int_equal(config.window, 0);
     assert_int_equal(config.head_dim, 16); /* null in the file */
     assert_int_equal(config.experts, 8);
     assert_int_equal(config.experts_per_token, 2);
-    assert_true(config.rope_theta == 1e6);
+    assert_true(config.rope.theta == 1e6);
     load(FX_GOLDENS "llama-tied", &config);
-    assert_int_equal(config.type, FX_MODEL_LLAMA);
+    assert_string_equal(config.family->name, "llama");
     assert_int_equal(config.kv_heads, 1);
     assert_int_equal(config.experts, 0);
     assert_true(config.tied);
@@ -69,7 +70,7 @@ static void test_defaults(void **state) {
     assert_int_equal(config.head_dim, 8);
     assert_int_equal(config.context_max, 2048);
     assert_int_equal(config.window, 0);
-    assert_true(config.norm_eps == 1e-6f && config.rope_theta == 1e4);
+    assert_true(config.norm_eps == 1e-6f && config.rope.theta == 1e4);
     assert_false(config.tied || config.has_bos);
     assert_int_equal(config.eos_count, 0);
     parse("{\"model_type\":\"mistral\"," CORE "}", "", &config);
@@ -80,7 +81,7 @@ static void test_defaults(void **state) {
     parse("{\"model_type\":\"mixtral\"," CORE "}", "", &config);
     assert_int_equal(config.experts, 8);
     assert_int_equal(config.experts_per_token, 2);
-    assert_true(config.norm_eps == 1e-5f && config.rope_theta == 1e6);
+    assert_true(config.norm_eps == 1e-5f && config.rope.theta == 1e6);
 }
 
 static void test_eos_and_rope(void **state) {
@@ -98,7 +99,7 @@ static void test_eos_and_rope(void **state) {
     parse("{\"model_type\":\"llama\",\"rope_parameters\":{\"rope_type\":\"default\","
           "\"rope_theta\":500000.0}," CORE "}",
           "", &config);
-    assert_true(config.rope_theta == 5e5);
+    assert_true(config.rope.theta == 5e5);
 }
 
 static void test_dtypes(void **state) {

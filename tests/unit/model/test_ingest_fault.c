@@ -1,4 +1,5 @@
 /* Imports that are killed, stopped, short of disk or several at once. */
+#include "common/model/family.h"
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -76,7 +77,7 @@ static void test_killed_between_renames(void **state) {
     fixture_path(path, store.path, "m");
     fixture_write(path, "current", "1\n", 2);
     fx_model *model = fixture_open(store.path, "m");
-    assert_int_equal(fx_model_get_config(model)->type, FX_MODEL_LLAMA);
+    assert_string_equal(fx_model_get_config(model)->family->name, "llama");
     fx_model_free(model);
     fixture_import(FX_GOLDENS "llama", store.path, "m", FX_MODEL_F32, 0, &info);
     assert_string_equal(info.version, "2");
