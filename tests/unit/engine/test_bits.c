@@ -38,13 +38,16 @@ struct model {
     const char *kv_dtype;
 };
 static const struct model models[] = {
-    {"f32",         "models/fractal-tiny-moe",      FX_MODEL_F32,  "f32"},
-    {"f16",         "models/fractal-tiny-moe",      FX_MODEL_F16,  "f32"},
-    {"int4",        "models/fractal-tiny-moe",      FX_MODEL_INT4, "f32"},
-    {"int4 KV f16", "models/fractal-tiny-moe",      FX_MODEL_INT4, "f16"},
-    {"window f32",  "tests/goldens/mistral-window", FX_MODEL_F32,  "f32"},
-    {"window int4", "tests/goldens/mistral-window", FX_MODEL_INT4, "f16"},
-    {"dense int4",  "tests/goldens/llama",          FX_MODEL_INT4, "f32"},
+    {"f32",                                     "models/fractal-tiny-moe",      FX_MODEL_F32,  "f32"},
+    {"f16",                                     "models/fractal-tiny-moe",      FX_MODEL_F16,  "f32"},
+    {"int4",                                    "models/fractal-tiny-moe",      FX_MODEL_INT4, "f32"},
+    {"int4 KV f16",                             "models/fractal-tiny-moe",      FX_MODEL_INT4, "f16"},
+    {"window f32",                              "tests/goldens/mistral-window", FX_MODEL_F32,  "f32"},
+    {"window int4",                             "tests/goldens/mistral-window", FX_MODEL_INT4, "f16"},
+    {"dense int4",                              "tests/goldens/llama",          FX_MODEL_INT4, "f32"},
+    {"biases, shared expert, int4",             "tests/goldens/qwen2_moe",      FX_MODEL_INT4, "f32"},
+    {"norms of rows and behind, f16",           "tests/goldens/olmo2",          FX_MODEL_F16,  "f32"},
+    {"norms of heads, dense and experts, int4", "tests/goldens/qwen3_moe",      FX_MODEL_INT4, "f16"},
 };
 
 static struct rig *run_as(const fx_model *model, const struct model *what, const struct how *how) {
