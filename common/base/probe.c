@@ -70,8 +70,8 @@ static FX_MUST bool judge(const char *addr, const char *path, const char *answer
                                     (int)strcspn(body, "\r\n"), body);
 }
 
-static FX_MUST bool ask(int fd, const char *addr, const char *path, fx_error *err) {
-    uint64_t until_ms = fx_clock_ms() + FX_PROBE_MS;
+static FX_MUST bool ask(int fd, const char *addr, const char *path, uint64_t until_ms,
+                        fx_error *err) {
     char request[HOST_MAX], answer[ANSWER_MAX];
     int len = snprintf(request, sizeof request,
                        "GET %.128s HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n\r\n", path);
@@ -82,9 +82,10 @@ static FX_MUST bool ask(int fd, const char *addr, const char *path, fx_error *er
 }
 
 bool fx_probe(const char *addr, const char *path, fx_error *err) {
+    uint64_t until_ms = fx_clock_ms() + FX_PROBE_MS; /* from before connecting on */
     int fd;
     if (!dial(addr, &fd, err)) return false;
-    bool ok = ask(fd, addr, path, err);
+    bool ok = ask(fd, addr, path, until_ms, err);
     (void)close(fd);
     return ok;
 }

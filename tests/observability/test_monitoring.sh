@@ -28,7 +28,12 @@ suite() { "$ROOT/fractal" "$1" --data "$WORK/suite" "${@:2}"; }
 DATA=$WORK/suite
 
 check() {
-    if (set -e; "$2") >"$WORK/$2.log" 2>&1; then
+    local status
+    set +e # bash forgets -e in what a condition runs
+    (set -e; "$2") >"$WORK/$2.log" 2>&1
+    status=$?
+    set -e
+    if [ $status -eq 0 ]; then
         PASSED=$((PASSED + 1))
         printf 'ok    %s\n' "$1"
     else
