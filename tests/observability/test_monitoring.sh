@@ -58,9 +58,12 @@ rules_are_right() {
     promtool check rules "$FILES/alerts.yaml"
     cp "$FILES/alerts.yaml" "$ROOT/tests/observability/test_alerts.yaml" "$WORK/"
     (cd "$WORK" && promtool test rules test_alerts.yaml)
+    sed "s|/etc/prometheus/alerts.yaml|$WORK/alerts.yaml|" "$ROOT/docker/observability/prometheus.yml" >"$WORK/compose.yaml"
+    promtool check config "$WORK/compose.yaml"
     local alert
     for alert in $(sed -n 's/^ *- alert: //p' "$FILES/alerts.yaml"); do
-        grep -q "alertname: $alert" "$ROOT/tests/observability/test_alerts.yaml" || { echo "$alert has no test"; return 1; }
+        grep -A1 "alertname: $alert\$" "$WORK/test_alerts.yaml" | grep -q exp_alerts || { echo "$alert: no test sees it fire"; return 1; }
+        grep -q "alertname: $alert}" "$WORK/test_alerts.yaml" || { echo "$alert: no test sees it rest"; return 1; }
     done
 }
 
@@ -91,8 +94,10 @@ dashboard_gives_figures() {
 # Certificates have figures only where there are any.
 names_are_exported() {
     local name
+    sed -n '/^## Metrics worth watching/,/^## Certificates/p' "$ROOT/docs/operations.md" |
+        sed -E 's/(token|generation|queue)_seconds/&_bucket/g' >"$WORK/page"
     curl -sf "http://$PROMETHEUS/api/v1/label/__name__/values" | jq -r '.data[]' | sort -u >"$WORK/names"
-    grep -ohE '\bfx_[a-z0-9_]+' "$FILES/dashboard.json" "$FILES/alerts.yaml" | grep -v '^fx_certificate_\|^fx_$' |
+    grep -ohE '\bfx_[a-z0-9_]+' "$FILES/dashboard.json" "$FILES/alerts.yaml" "$WORK/page" | grep -v '^fx_certificate_\|^fx_$' |
         sort -u >"$WORK/wanted"
     while read -r name; do
         grep -qx "$name" "$WORK/names" || { echo "nobody exports $name"; return 1; }
@@ -107,8 +112,10 @@ fires() {
 rests() { ! fires "$1"; }
 
 an_alert_fires_and_ends() {
+    local pid
     rests FractalRedisAway
-    kill -9 "$(<"$DATA/run/redis.pid")"
+    read -r pid _ <"$DATA/run/redis.pid" # and when it started
+    kill -9 "$pid"
     await 30 fires FractalRedisAway
     suite up --quiet >/dev/null
     await 60 rests FractalRedisAway
